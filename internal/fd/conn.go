@@ -58,14 +58,15 @@ func New(cfg Config, r, w int) (*Conn, error) {
 	}
 	rfile, err := own(r, cfg)
 	if err != nil {
-		CloseAll(r, w)
+		if !c.socket {
+			unix.Close(w)
+		}
 		return nil, err
 	}
 	wfile := rfile
 	if !c.socket {
 		if wfile, err = own(w, cfg); err != nil {
 			rfile.Close()
-			CloseAll(w)
 			return nil, err
 		}
 	}
@@ -79,25 +80,27 @@ func New(cfg Config, r, w int) (*Conn, error) {
 }
 
 // own puts a descriptor into the mode that the wait needs, and into a file
-// that gives the number back, if need be when it is collected. A file that is made while the
-// description blocks stays out of the runtime's poller, which would cost a
-// spinning party a notification a message.
+// that gives the number back, if need be when it is collected. It takes it over, on
+// error too. A file that is made while the description blocks stays out of the
+// runtime's poller, which would cost a spinning party a notification a message.
 func own(fd int, cfg Config) (*os.File, error) {
 	w := strategy(cfg.Wait)
 	if err := unix.SetNonblock(fd, w.parks()); err != nil {
+		unix.Close(fd)
 		return nil, os.NewSyscallError("fcntl", err)
 	}
 	file := os.NewFile(uintptr(fd), cfg.Contract.Mechanism)
-	if w.parks() {
+	var err error
+	switch {
+	case w.parks():
 		// NewFile says nothing of a descriptor that epoll refuses; a deadline does.
-		if err := file.SetDeadline(time.Time{}); err != nil {
-			return nil, err
-		}
+		err = file.SetDeadline(time.Time{})
+	case !w.blocks():
+		err = os.NewSyscallError("fcntl", unix.SetNonblock(fd, true))
 	}
-	if !w.parks() && !w.blocks() {
-		if err := unix.SetNonblock(fd, true); err != nil {
-			return nil, os.NewSyscallError("fcntl", err)
-		}
+	if err != nil {
+		file.Close()
+		return nil, err
 	}
 	return file, nil
 }

@@ -20,7 +20,10 @@ const (
 	// yieldEvery is how many tries pass before other goroutines get their turn.
 	// Gosched on a locked thread hands everything to another thread and costs
 	// more than a whole exchange, so it must not come within one.
-	yieldEvery = 64
+	// With GOMAXPROCS=1 the other party can be a goroutine that has only our
+	// turns to run in; still, yielding after each try doubled a round trip between processes.
+	yieldEvery       = 64
+	yieldEveryOneCPU = 8
 )
 
 var errStillBusy = errors.New("still busy")
@@ -59,7 +62,11 @@ func (s *side) spin(p []byte, limit time.Duration) (int, error) {
 // a scheduler slice without it.
 func (s *side) relax(try int) {
 	unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
-	if s.oneCPU || try%yieldEvery == 0 {
+	every := yieldEvery
+	if s.oneCPU {
+		every = yieldEveryOneCPU
+	}
+	if try%every == 0 {
 		runtime.Gosched()
 	}
 }
