@@ -18,4 +18,10 @@ type Mechanism struct {
 	// another process. It takes the files over, on error too. Nil: the
 	// mechanism has no peers in other processes.
 	Import func(files []*os.File, w ipcbench.Wait) (ipcbench.Channel, error)
+	// Variant: the default benchmarks measure it in the main places only,
+	// because another mechanism, of which this is a variant, has the whole story.
+	Variant bool
+	// Key is appended to the names of Throughput's rows, as "cc=cubic", where
+	// one mechanism is measured in several settings.
+	Key string
 }

@@ -126,7 +126,7 @@ func (s *side) block(p []byte) (int, error) {
 			return n, nil
 		case unix.EAGAIN:
 			s.seen.Store(asked)
-			if _, errno := s.poll(left); errno != 0 && errno != unix.EAGAIN {
+			if errno := s.poll(left); errno != 0 {
 				return 0, errno
 			}
 		case unix.EINTR:

@@ -75,30 +75,29 @@ func (s *side) send(p []byte, m mode) (int, unix.Errno) {
 }
 
 // pipeNoWait tries a pipe whose description is blocking. RWF_NOWAIT does that
-// since Linux 6.4. Before, it asks poll first and then moves no more than poll
-// has promised, which holds as long as no other process shares this end.
+// for anonymous pipes since Linux 6.4. For named ones, and before, O_NONBLOCK is set
+// for the moment: who waits in another process that shares this end may see EAGAIN.
+// Asking poll first would not do: a full pipe may have room in its last page.
 func (s *side) pipeNoWait(p []byte) (int, unix.Errno) {
-	iov, count := s.spare(p), uintptr(1)
-	number := uintptr(unix.SYS_PREADV2)
-	if s.write {
-		number = unix.SYS_PWRITEV2
-	} else if s.kind == PacketPipe {
-		count = 2
-	}
 	if !s.noNoWait {
+		number, count := uintptr(unix.SYS_PREADV2), uintptr(1)
+		switch {
+		case s.write:
+			number = unix.SYS_PWRITEV2
+		case s.kind == PacketPipe:
+			count = 2
+		}
 		// The offset -1, split over two registers, means the file's own: none.
-		n, errno := result(unix.Syscall6(number, uintptr(s.fd), uintptr(unsafe.Pointer(iov)), count, ^uintptr(0), ^uintptr(0), unix.RWF_NOWAIT))
+		n, errno := result(unix.Syscall6(number, uintptr(s.fd), uintptr(unsafe.Pointer(s.spare(p))), count, ^uintptr(0), ^uintptr(0), unix.RWF_NOWAIT))
 		if errno != unix.EOPNOTSUPP && errno != unix.ENOSYS && errno != unix.EINVAL {
 			return n, errno
 		}
 		s.noNoWait = true
 	}
-	if ready, errno := s.poll(0); !ready {
-		return 0, errno
+	if err := unix.SetNonblock(s.fd, true); err != nil {
+		return 0, err.(unix.Errno)
 	}
-	if s.write && len(p) > PipeBuf {
-		p = p[:PipeBuf]
-	}
+	defer unix.SetNonblock(s.fd, false)
 	return s.transfer(p, mayBlock)
 }
 
@@ -111,10 +110,10 @@ func (s *side) spare(p []byte) *unix.Iovec {
 	return &s.iov[0]
 }
 
-// poll asks the kernel whether the side is ready, for at most timeout
-// nanoseconds; less than 0 is for ever. Errors and hang-ups count as ready. When
-// it is not, the errno is EAGAIN, for a signal too: the caller looks at its state and comes again.
-func (s *side) poll(timeout int64) (bool, unix.Errno) {
+// poll waits until the side is ready, for at most timeout nanoseconds; less
+// than 0 is for ever. Errors and hang-ups count as ready. It returns early, and without an
+// errno, for a signal too: the caller looks at its state and tries again.
+func (s *side) poll(timeout int64) unix.Errno {
 	s.pollfd[0] = unix.PollFd{Fd: int32(s.fd), Events: unix.POLLIN}
 	if s.write {
 		s.pollfd[0].Events = unix.POLLOUT
@@ -124,14 +123,10 @@ func (s *side) poll(timeout int64) (bool, unix.Errno) {
 		s.timeout = unix.NsecToTimespec(timeout)
 		limit = &s.timeout
 	}
-	n, err := unix.Ppoll(s.pollfd[:], limit, nil)
-	switch {
-	case err == nil && n > 0:
-		return true, 0
-	case err == nil || err == unix.EINTR:
-		return false, unix.EAGAIN
+	if _, err := unix.Ppoll(s.pollfd[:], limit, nil); err != nil && err != unix.EINTR {
+		return err.(unix.Errno)
 	}
-	return false, err.(unix.Errno)
+	return 0
 }
 
 func result(n, _ uintptr, errno unix.Errno) (int, unix.Errno) {

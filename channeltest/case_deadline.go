@@ -1,0 +1,123 @@
+//go:build linux
+
+package channeltest
+
+import (
+	"os"
+	"time"
+
+	"github.com/seed-e1736cc0/ipcbench"
+)
+
+var deadlineCases = []testCase{
+	{"read-deadline", tryReadDeadline},
+	{"write-deadline", tryWriteDeadline},
+}
+
+func (t *trial) deadliner(ch ipcbench.Channel) ipcbench.Deadliner {
+	d, ok := ch.(ipcbench.Deadliner)
+	if !ok {
+		t.skip("%s is no ipcbench.Deadliner", t.mech.Name)
+	}
+	return d
+}
+
+var past = time.Unix(1, 0)
+
+func tryReadDeadline(t *trial) {
+	a, b := t.pair()
+	d := t.deadliner(b)
+	expect := func(what string, n int, err error) {
+		if n != 0 {
+			t.fail("%s: Read returned %d", what, n)
+		}
+		t.wantIs(what, err, os.ErrDeadlineExceeded)
+	}
+	read := func() (int, error) { return b.Read(make([]byte, 10)) }
+
+	t.check(d.SetReadDeadline(past), "SetReadDeadline")
+	t.step("Read with a deadline in the past")
+	n, err := read()
+	expect("a deadline in the past", n, err)
+	t.write(b, []byte("the other direction has none"))
+
+	t.check(d.SetReadDeadline(time.Now().Add(20*time.Millisecond)), "SetReadDeadline")
+	t.step("Read with a deadline")
+	n, err = read()
+	expect("a deadline that passes", n, err)
+
+	for _, set := range []func(time.Time) error{d.SetReadDeadline, d.SetDeadline} {
+		t.check(set(time.Time{}), "no deadline")
+		pending := begin(read)
+		t.running(pending, "a Read without a deadline")
+		t.step("a deadline set beside a Read")
+		t.check(set(past), "a deadline")
+		t.end(pending, "a Read whose deadline was set beside it")
+		expect("a deadline set beside the Read", pending.n, pending.err)
+	}
+
+	t.check(d.SetDeadline(time.Now().Add(time.Hour)), "a deadline far away")
+	pending := begin(read)
+	t.running(pending, "a Read with a deadline far away")
+	t.check(d.SetDeadline(time.Time{}), "no deadline")
+	t.running(pending, "a Read whose deadline was taken away")
+	t.write(a, []byte("data"))
+	t.end(pending, "a Read after its deadlines")
+	if pending.n != 4 || pending.err != nil {
+		t.fail("a Read after its deadlines returned %d, %v", pending.n, pending.err)
+	}
+}
+
+func tryWriteDeadline(t *trial) {
+	a, b := t.pair()
+	d := t.deadliner(a)
+	size := flowSize(a.Contract())
+	at := t.fill(a, 0, size)
+	write := func() (int, error) { return a.Write(piece(at, 50*size)[:size]) }
+	expect := func(what string, n int, err error) {
+		t.wantIs(what, err, os.ErrDeadlineExceeded)
+		if a.Contract().Boundaries && n != 0 {
+			t.fail("%s: a part of a message was accepted", what)
+		}
+		at += int64(n)
+	}
+
+	t.check(d.SetWriteDeadline(past), "SetWriteDeadline")
+	t.step("Write with a deadline in the past")
+	n, err := write()
+	expect("a deadline in the past", n, err)
+
+	t.check(d.SetWriteDeadline(time.Now().Add(20*time.Millisecond)), "SetWriteDeadline")
+	t.step("Write with a deadline")
+	n, err = write()
+	expect("a deadline that passes", n, err)
+
+	t.check(d.SetDeadline(time.Time{}), "no deadline")
+	pending := begin(write)
+	t.running(pending, "a Write to a full channel")
+	t.check(d.SetWriteDeadline(past), "a deadline")
+	t.end(pending, "a Write whose deadline was set beside it")
+	expect("a deadline set beside the Write", pending.n, pending.err)
+
+	// A long Write of which a part goes through before its deadline.
+	read := int64(0)
+	if !a.Contract().Boundaries {
+		t.check(d.SetWriteDeadline(time.Time{}), "no deadline")
+		pending := begin(func() (int, error) { return a.Write(piece(at, 60_000)) })
+		read = min(at, 20_000)
+		t.drain(b, 0, read)
+		t.check(d.SetWriteDeadline(past), "a deadline")
+		t.end(pending, "a long Write whose deadline was set beside it")
+		if pending.err != nil {
+			t.wantIs("a long Write", pending.err, os.ErrDeadlineExceeded)
+		}
+		at += int64(pending.n)
+	}
+	t.drain(b, read, at) // all that was accepted, and nothing else
+	t.check(d.SetWriteDeadline(time.Time{}), "no deadline")
+	after := begin(func() (int, error) { return a.Write([]byte("after")) })
+	if got := t.read(b, 5); string(got) != "after" {
+		t.fail("after the deadlines %q arrived", got)
+	}
+	t.end(after, "a Write after its deadlines")
+}

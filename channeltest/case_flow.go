@@ -1,0 +1,310 @@
+//go:build linux
+
+package channeltest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/seed-e1736cc0/ipcbench"
+)
+
+// What happens when the channel is full or empty, and when several write at once.
+
+var flowCases = []testCase{
+	{"back-pressure", tryBackPressure},
+	{"atomic", tryAtomic},
+	{"try-read", tryTryRead},
+	{"try-write", tryTryWrite},
+	{"allocation", tryAllocation},
+}
+
+// nonBlocking skips the case where a channel never says that it would wait.
+func (t *trial) nonBlocking(ch ipcbench.Channel) ipcbench.NonBlocking {
+	nb, ok := ch.(ipcbench.NonBlocking)
+	if !ok {
+		t.skip("%s is no ipcbench.NonBlocking", t.mech.Name)
+	}
+	return nb
+}
+
+// fullAfter is more than any channel should hold, in bytes.
+const fullAfter = 1 << 30
+
+// fill writes pieces of bulk data until nothing more is taken, and says how much was.
+func (t *trial) fill(ch ipcbench.Channel, from int64, size int) (at int64) {
+	nb := t.nonBlocking(ch)
+	t.step("TryWrite until full")
+	for at = from; at < fullAfter; {
+		n, err := nb.TryWrite(piece(at, size))
+		if errors.Is(err, ipcbench.ErrWouldBlock) {
+			if n != 0 || !errors.Is(err, syscall.EAGAIN) {
+				t.fail("TryWrite at a full channel returned %d, %v, want 0 and EAGAIN", n, err)
+			}
+			return at
+		}
+		t.check(err, "TryWrite")
+		if n < 1 || n > size || ch.Contract().Boundaries && n != len(piece(at, size)) {
+			t.fail("TryWrite of %d bytes returned %d and no error", size, n)
+		}
+		at += int64(n)
+	}
+	t.fail("TryWrite takes more than %d bytes that nobody reads", fullAfter)
+	return at
+}
+
+// drain reads bulk data up to a position and compares.
+func (t *trial) drain(ch ipcbench.Channel, from, to int64) {
+	buf := make([]byte, 65_000)
+	stream := !ch.Contract().Boundaries
+	for at := from; at < to; {
+		t.step("Read at byte %d of %d that were accepted", at, to)
+		room := buf
+		if stream { // a Write that waits may follow
+			room = buf[:min(int64(len(buf)), to-at)]
+		}
+		n, err := ch.Read(room)
+		t.check(err, "Read at byte %d of %d that were accepted", at, to)
+		if at+int64(n) > to || !bytes.Equal(buf[:n], piece(at, n)) {
+			t.fail("at byte %d of %d others arrived than were accepted", at, to)
+		}
+		at += int64(n)
+	}
+}
+
+// flowSize is the length of the writes that fill a channel.
+func flowSize(c ipcbench.Contract) int {
+	if c.Boundaries {
+		return min(1000, c.MaxMessage)
+	}
+	return 1000
+}
+
+func tryBackPressure(t *trial) {
+	a, b := t.pair()
+	size := flowSize(a.Contract())
+	at := t.fill(a, 0, size)
+	next := piece(at, size)
+	blocked := begin(func() (int, error) { return a.Write(next) })
+	t.running(blocked, "a Write to a full channel")
+	t.drain(b, 0, at)
+	t.end(blocked, "a Write to a channel that has been drained")
+	t.check(blocked.err, "Write")
+	t.drain(b, at, at+int64(len(next)))
+	if !a.Contract().Boundaries {
+		// A Write that is longer than the channel holds passes through it.
+		const long = 60_000
+		big := begin(func() (int, error) {
+			for i := range int64(40) {
+				if n, err := a.Write(piece(i*long, long)); err != nil {
+					return n, err
+				}
+			}
+			return 0, nil
+		})
+		for i := range int64(40) {
+			p := piece(i*long, long)
+			got := t.read(b, len(p))
+			if !bytes.Equal(got, p) {
+				t.fail("a long Write arrived with other content")
+			}
+		}
+		t.end(big, "long Writes")
+		t.check(big.err, "long Writes")
+	}
+}
+
+// tryAtomic has several goroutines write records that say who wrote them, how
+// long they are, and which one they are.
+func tryAtomic(t *trial) {
+	a, b := t.pair()
+	c := a.Contract()
+	const writers, records = 4, 150
+	length := func(writer, i int) int {
+		n := 12 + (writer*7919+i*104729)%200_000
+		if c.Boundaries {
+			n = 12 + n%(min(c.MaxMessage, 50_000)-11)
+		}
+		return n
+	}
+	t.step("Writes of %d goroutines at once", writers)
+	var all sync.WaitGroup
+	errs := make(chan error, writers)
+	for w := range writers {
+		all.Go(func() {
+			for i := range records {
+				p := bytes.Repeat([]byte{byte('a' + w)}, length(w, i))
+				binary.BigEndian.PutUint32(p, uint32(len(p)))
+				binary.BigEndian.PutUint32(p[4:], uint32(w))
+				binary.BigEndian.PutUint32(p[8:], uint32(i))
+				if _, err := a.Write(p); err != nil {
+					errs <- err
+					return
+				}
+			}
+		})
+	}
+	var next [writers]int
+	for range writers * records {
+		p, err := readRecord(b, c.Boundaries)
+		select {
+		case e := <-errs:
+			t.fail("Write: %v", e)
+		default:
+		}
+		t.check(err, "a record")
+		w := int(binary.BigEndian.Uint32(p[4:]))
+		if w >= writers || int(binary.BigEndian.Uint32(p[8:])) != next[w] || len(p) != length(w, next[w]) ||
+			bytes.Count(p[12:], []byte{byte('a' + w)}) != len(p)-12 {
+			t.fail("Writes have interleaved")
+		}
+		next[w]++
+	}
+	all.Wait()
+}
+
+func readRecord(ch ipcbench.Channel, whole bool) ([]byte, error) {
+	if whole {
+		p := make([]byte, 60_000)
+		n, err := ch.Read(p)
+		if err == nil && (n < 12 || int(binary.BigEndian.Uint32(p)) != n) {
+			err = errors.New("Writes have interleaved")
+		}
+		return p[:n], err
+	}
+	head, err := readN(ch, 12)
+	if err != nil {
+		return nil, err
+	}
+	n := int(binary.BigEndian.Uint32(head))
+	if n < 12 || n > 1<<20 {
+		return nil, errors.New("Writes have interleaved")
+	}
+	rest, err := readN(ch, n-12)
+	return append(head, rest...), err
+}
+
+func readN(ch ipcbench.Channel, n int) ([]byte, error) {
+	p := make([]byte, n)
+	for got := 0; got < n; {
+		m, err := ch.Read(p[got:])
+		if err != nil {
+			return nil, err
+		}
+		got += m
+	}
+	return p, nil
+}
+
+func tryTryRead(t *trial) {
+	a, b := t.pair()
+	nb := t.nonBlocking(b)
+	buf := make([]byte, 10)
+	empty := func() {
+		t.step("TryRead of an empty channel")
+		n, err := nb.TryRead(buf)
+		t.wantIs("TryRead of an empty channel", err, ipcbench.ErrWouldBlock, syscall.EAGAIN)
+		if n != 0 {
+			t.fail("TryRead of an empty channel returned %d", n)
+		}
+	}
+	empty()
+	for range 3 {
+		t.write(a, []byte("now"))
+		t.step("TryRead")
+		// A message may take a moment to cross even one machine (tcp).
+		n, err := nb.TryRead(buf)
+		for tries := 0; errors.Is(err, ipcbench.ErrWouldBlock) && tries < 1e6; tries++ {
+			n, err = nb.TryRead(buf)
+		}
+		t.check(err, "TryRead")
+		if string(buf[:n]) != "now" {
+			t.fail("TryRead returned %q", buf[:n])
+		}
+	}
+	empty()
+	pending := begin(func() (int, error) { return b.Read(make([]byte, 10)) })
+	empty() // beside a Read that waits for the same bytes
+	t.write(a, []byte("x"))
+	t.end(pending, "a Read beside TryRead")
+	t.check(pending.err, "a Read beside TryRead")
+	if a.Contract().EndOfStream {
+		t.check(a.Close(), "Close")
+		t.readEnd(b)
+		if n, err := nb.TryRead(buf); n != 0 || fmt.Sprint(err) != "EOF" {
+			t.fail("TryRead at the end returned %d, %v", n, err)
+		}
+	}
+}
+
+func tryTryWrite(t *trial) {
+	a, b := t.pair()
+	nb := t.nonBlocking(a)
+	c := a.Contract()
+	size := flowSize(c)
+	at := t.fill(a, 0, size)
+	pending := begin(func() (int, error) { return a.Write(piece(at, size)) })
+	t.step("TryWrite beside a Write that waits")
+	if n, err := nb.TryWrite([]byte("x")); n != 0 || !errors.Is(err, ipcbench.ErrWouldBlock) {
+		t.fail("TryWrite at a full channel, beside a Write, returned %d, %v", n, err)
+	}
+	t.drain(b, 0, at)
+	t.end(pending, "the Write beside TryWrite")
+	t.check(pending.err, "the Write beside TryWrite")
+	rest := at + int64(len(piece(at, size)))
+	t.drain(b, at, rest)
+	if c.Boundaries {
+		return
+	}
+	// Room for a part: it is taken, and what remains goes on where it ended.
+	full := t.fill(a, rest, 50_000)
+	t.drain(b, rest, full)
+	end := t.fill(a, full, 60_000)
+	t.drain(b, full, end)
+}
+
+func tryAllocation(t *trial) {
+	if raceEnabled {
+		t.skip("the race detector allocates")
+	}
+	a, b := t.pair()
+	p, q := []byte("12345678"), make([]byte, 100)
+	var failed error
+	note := func(_ int, err error) {
+		if err != nil && !errors.Is(err, ipcbench.ErrWouldBlock) {
+			failed = err
+		}
+	}
+	held := begin(func() (int, error) { // what is measured may wait for a reader
+		for {
+			if n, err := b.Read(q); err != nil {
+				return n, err
+			}
+		}
+	})
+	t.step("Writes that are counted")
+	if n := testing.AllocsPerRun(200, func() { note(a.Write(p)) }); n > 0 {
+		t.note("a Write and its Read make %v allocations", n)
+	}
+	a.Close()
+	b.Close()
+	t.end(held, "Read after Close")
+	t.check(failed, "Write")
+
+	a, b = t.pair()
+	na, nb := t.nonBlocking(a), t.nonBlocking(b)
+	t.step("TryWrites and TryReads that are counted")
+	if n := testing.AllocsPerRun(200, func() {
+		note(nb.TryRead(q))
+		note(na.TryWrite(p))
+		note(nb.TryRead(q))
+	}); n > 0 {
+		t.note("TryWrite and TryRead make %v allocations", n)
+	}
+	t.check(failed, "TryWrite and TryRead")
+}

@@ -1,0 +1,212 @@
+//go:build linux
+
+package channeltest
+
+import (
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/seed-e1736cc0/ipcbench/internal/meter"
+)
+
+// A measure is what the two parties of a benchmark do. The first one times.
+type measure string
+
+const (
+	latency    measure = "Latency"
+	throughput measure = "Throughput"
+	selfLoop   measure = "SelfLoop"
+)
+
+// A report is what a party has seen between the first timed operation and the last.
+type report struct {
+	Elapsed  time.Duration // of the first party; 0 of the second
+	Usage    meter.Usage
+	Mallocs  uint64 // allocations, whole process
+	Bytes    uint64 // allocated
+	Received int64  // bytes that arrived
+	Messages int64  // and, where there are boundaries, in how many messages
+}
+
+// A party runs its half of a measure over a wire.
+type party struct {
+	wire, back wire // back: the other end, in a self-loop
+	buf        []byte
+	ack        []byte
+	usage      func() (meter.Usage, error)
+	began      meter.Usage
+	heap       runtime.MemStats
+	report     report
+}
+
+func newParty(w, back wire, size int, usage func() (meter.Usage, error)) *party {
+	return &party{wire: w, back: back, buf: buffer(size), ack: buffer(1), usage: usage}
+}
+
+// warmUp is how many operations come before the clock starts.
+func warmUp(n int) int { return min(n/10, 10_000) + 1 }
+
+// run plays one half for n operations. Both parties take their snapshots
+// before the last operation of the warm-up: it ends only when both have. After the clock has
+// stopped the second party waits for one more, so that nothing it does to
+// report falls into the first party's time.
+func (p *party) run(m measure, first bool, n int) (report, error) {
+	p.report = report{}
+	var err error
+	runtime.ReadMemStats(&p.heap)
+	mallocs, bytes := p.heap.Mallocs, p.heap.TotalAlloc
+	switch {
+	case m == selfLoop:
+		err = p.runSelf(n)
+	case m == latency && first:
+		err = p.runFirst(n, p.ping)
+	case m == latency:
+		err = p.runSecond(n, p.echo)
+	case first:
+		err = p.runFirst(n, p.source)
+	default:
+		err = p.runSecond(n, p.sink)
+	}
+	runtime.ReadMemStats(&p.heap)
+	p.report.Mallocs, p.report.Bytes = p.heap.Mallocs-mallocs, p.heap.TotalAlloc-bytes
+	return p.report, err
+}
+
+func (p *party) runFirst(n int, do func(int) error) error {
+	if err := do(warmUp(n)); err != nil {
+		return err
+	}
+	if err := p.begin(); err != nil {
+		return err
+	}
+	if err := do(1); err != nil {
+		return err
+	}
+	start := time.Now()
+	err := do(n)
+	p.report.Elapsed = time.Since(start)
+	if err != nil {
+		return err
+	}
+	if err := p.end(); err != nil {
+		return err
+	}
+	return p.wire.write(p.ack)
+}
+
+func (p *party) runSecond(n int, do func(int) error) error {
+	if err := do(warmUp(n)); err != nil {
+		return err
+	}
+	if err := p.begin(); err != nil {
+		return err
+	}
+	if err := do(1); err != nil {
+		return err
+	}
+	p.report.Received, p.report.Messages = 0, 0
+	if err := do(n); err != nil {
+		return err
+	}
+	if err := readFull(p.wire, p.ack); err != nil {
+		return err
+	}
+	return p.end()
+}
+
+func (p *party) runSelf(n int) error {
+	if err := p.loop(warmUp(n)); err != nil {
+		return err
+	}
+	if err := p.begin(); err != nil {
+		return err
+	}
+	start := time.Now()
+	err := p.loop(n)
+	p.report.Elapsed = time.Since(start)
+	if err != nil {
+		return err
+	}
+	return p.end()
+}
+
+func (p *party) begin() (err error) {
+	p.began, err = p.usage()
+	return err
+}
+
+func (p *party) end() error {
+	ended, err := p.usage()
+	p.report.Usage = ended.Sub(p.began)
+	return err
+}
+
+// ping and echo are n round trips.
+func (p *party) ping(n int) error {
+	for range n {
+		if err := p.wire.write(p.buf); err != nil {
+			return err
+		}
+		if err := readFull(p.wire, p.buf); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *party) echo(n int) error {
+	for range n {
+		if err := readFull(p.wire, p.buf); err != nil {
+			return err
+		}
+		if err := p.wire.write(p.buf); err != nil {
+			return err
+		}
+	}
+	p.report.Received += int64(n) * int64(len(p.buf))
+	return nil
+}
+
+// source writes n times and waits for the word that all of it has arrived.
+func (p *party) source(n int) error {
+	for range n {
+		if err := p.wire.write(p.buf); err != nil {
+			return err
+		}
+	}
+	return readFull(p.wire, p.ack)
+}
+
+// sink counts what arrives, and says so once all of it has.
+func (p *party) sink(n int) error {
+	want := int64(n) * int64(len(p.buf))
+	got, reads := int64(0), int64(0)
+	for got < want {
+		m, err := p.wire.read(p.buf)
+		if err != nil {
+			return err
+		}
+		got += int64(m)
+		reads++
+	}
+	p.report.Received += got
+	p.report.Messages += reads
+	if got > want || p.wire.messages() && reads != int64(n) {
+		return fmt.Errorf("%d bytes arrived in %d messages, %d were sent in %d", got, reads, want, n)
+	}
+	return p.wire.write(p.ack)
+}
+
+// loop writes and reads what it wrote, so that nobody has to wake.
+func (p *party) loop(n int) error {
+	for range n {
+		if err := p.wire.write(p.buf); err != nil {
+			return err
+		}
+		if err := readFull(p.back, p.buf); err != nil {
+			return err
+		}
+	}
+	return nil
+}

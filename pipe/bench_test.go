@@ -1,0 +1,13 @@
+//go:build linux
+
+package pipe_test
+
+import (
+	"testing"
+
+	"github.com/seed-e1736cc0/ipcbench/channeltest"
+)
+
+func BenchmarkLatency(b *testing.B)    { channeltest.Latency(b, mechanisms...) }
+func BenchmarkThroughput(b *testing.B) { channeltest.Throughput(b, mechanisms...) }
+func BenchmarkSelfLoop(b *testing.B)   { channeltest.SelfLoop(b, mechanisms...) }
