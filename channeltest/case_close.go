@@ -51,8 +51,16 @@ func tryHalfClose(t *trial) {
 	t.readEnd(b)
 	_, err := a.Write([]byte("x"))
 	t.wantIs("Write after CloseWrite", err, os.ErrClosed)
+	var got []byte
+	waiting := begin(func() (n int, err error) {
+		got, err = readN(a, 9)
+		return len(got), err
+	})
+	t.running(waiting, "a Read after the same end's CloseWrite")
 	back := begin(func() (int, error) { return b.Write([]byte("other way")) })
-	if got := t.read(a, 9); string(got) != "other way" {
+	t.end(waiting, "Read the other way")
+	t.check(waiting.err, "Read the other way")
+	if string(got) != "other way" {
 		t.fail("the other way %q arrived", got)
 	}
 	t.end(back, "Write the other way")

@@ -41,6 +41,15 @@ func tryReadDeadline(t *trial) {
 	expect("a deadline in the past", n, err)
 	t.write(b, []byte("the other direction has none"))
 
+	t.write(a, []byte("kept"))
+	t.step("Read with a deadline in the past, and data")
+	n, err = read()
+	expect("a deadline in the past, and data", n, err)
+	t.check(d.SetReadDeadline(time.Time{}), "no deadline")
+	if got := t.read(b, 4); string(got) != "kept" {
+		t.fail("after a deadline %q arrived", got)
+	}
+
 	t.check(d.SetReadDeadline(time.Now().Add(20*time.Millisecond)), "SetReadDeadline")
 	t.step("Read with a deadline")
 	n, err = read()
@@ -106,6 +115,7 @@ func tryWriteDeadline(t *trial) {
 		pending := begin(func() (int, error) { return a.Write(piece(at, 60_000)) })
 		read = min(at, 20_000)
 		t.drain(b, 0, read)
+		time.Sleep(5 * time.Millisecond) // for the part to go through; the outcome is sound without, but says less
 		t.check(d.SetWriteDeadline(past), "a deadline")
 		t.end(pending, "a long Write whose deadline was set beside it")
 		if pending.err != nil {

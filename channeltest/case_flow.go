@@ -298,6 +298,13 @@ func tryAllocation(t *trial) {
 
 	a, b = t.pair()
 	na, nb := t.nonBlocking(a), t.nonBlocking(b)
+	t.step("Writes, each with its Read, that are counted")
+	if n := testing.AllocsPerRun(200, func() { // above, Reads may have lagged behind, or taken several Writes at once
+		note(a.Write(p))
+		note(b.Read(q))
+	}); n > 0 {
+		t.note("a Write and a Read make %v allocations", n)
+	}
 	t.step("TryWrites and TryReads that are counted")
 	if n := testing.AllocsPerRun(200, func() {
 		note(nb.TryRead(q))

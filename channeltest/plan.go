@@ -289,6 +289,6 @@ var explainPlaces sync.Once
 // sub-benchmarks may print, between them: in one that is measured it would tear the result's line apart.
 func (p *plan) explain(b *testing.B) {
 	for _, text := range p.leftOut {
-		fmt.Printf("# %s: left out: %s\n", b.Name(), text)
+		fmt.Printf("# %s: %s\n", b.Name(), text)
 	}
 }

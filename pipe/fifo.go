@@ -129,7 +129,7 @@ func awaitWriter(ctx context.Context, r int) error {
 	return retry(ctx, func() error {
 		n, err := unix.Tee(r, scratch[1], 1, unix.SPLICE_F_NONBLOCK)
 		switch {
-		case err == unix.EAGAIN || n > 0:
+		case err == unix.EAGAIN || int32(n) > 0: // on 32 bits x/sys puts a second register into n
 			return nil
 		case err != nil && err != unix.EINTR:
 			return os.NewSyscallError("tee", err)

@@ -209,7 +209,7 @@ func TestChild(t *testing.T) {
 		c, err := take(kind, path)
 		fmt.Println("> " + verdict(err))
 		if lines.Scan(); err == nil {
-			err = c.Close()
+			require.NoError(t, c.Close())
 		}
 		fmt.Println("> left")
 	}

@@ -246,6 +246,23 @@ func TestProcessesStartingAtOnce(t *testing.T) {
 	}
 }
 
+// Who saw a dead owner, and waited for its turn, must look again: another may have taken over meanwhile.
+func TestTakingOverTooLate(t *testing.T) {
+	for _, taken := range takers {
+		t.Run(taken, func(t *testing.T) {
+			limit(t)
+			path := newPath(t)
+			owner, err := take(taken, path)
+			require.NoError(t, err)
+			defer owner.Close()
+			late := path + ".late"
+			stale(t, unix.SOCK_STREAM, late)
+			require.ErrorIs(t, takeOver(late, path), unix.EADDRINUSE)
+			requireReachable(t, taken, path)
+		})
+	}
+}
+
 // Somebody who has the directory locked can keep a dead file there, but not keep Listen for ever.
 func TestLockedDirectory(t *testing.T) {
 	limit(t)

@@ -3,6 +3,7 @@
 package fd
 
 import (
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -44,12 +45,12 @@ func (s *side) transfer(p []byte, m mode) (int, unix.Errno) {
 	case m == dontWait && s.wait.blocks():
 		return s.pipeNoWait(p)
 	case s.write:
-		return result(unix.Syscall(unix.SYS_WRITE, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p))))
+		return result(syscall.Syscall(unix.SYS_WRITE, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p))))
 	case s.kind == PacketPipe && len(p) < PipeBuf:
 		iov := s.spare(p)
-		return result(unix.Syscall(unix.SYS_READV, uintptr(s.fd), uintptr(unsafe.Pointer(iov)), 2))
+		return result(syscall.Syscall(unix.SYS_READV, uintptr(s.fd), uintptr(unsafe.Pointer(iov)), 2))
 	}
-	return result(unix.Syscall(unix.SYS_READ, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p))))
+	return result(syscall.Syscall(unix.SYS_READ, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p))))
 }
 
 // recv and send skip the scheduler's accounting where the call cannot block: it
@@ -62,16 +63,16 @@ func (s *side) recv(p []byte, m mode) (int, unix.Errno) {
 		flags = unix.MSG_TRUNC
 	}
 	if m == dontWait {
-		return result(unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), flags|unix.MSG_DONTWAIT, 0, 0))
+		return result(syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), flags|unix.MSG_DONTWAIT, 0, 0))
 	}
-	return result(unix.Syscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), flags, 0, 0))
+	return result(syscall.Syscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), flags, 0, 0))
 }
 
 func (s *side) send(p []byte, m mode) (int, unix.Errno) {
 	if m == dontWait {
-		return result(unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT, 0, 0))
+		return result(syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT, 0, 0))
 	}
-	return result(unix.Syscall6(unix.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_NOSIGNAL, 0, 0))
+	return result(syscall.Syscall6(unix.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_NOSIGNAL, 0, 0))
 }
 
 // pipeNoWait tries a pipe whose description is blocking. RWF_NOWAIT does that
@@ -88,7 +89,7 @@ func (s *side) pipeNoWait(p []byte) (int, unix.Errno) {
 			count = 2
 		}
 		// The offset -1, split over two registers, means the file's own: none.
-		n, errno := result(unix.Syscall6(number, uintptr(s.fd), uintptr(unsafe.Pointer(s.spare(p))), count, ^uintptr(0), ^uintptr(0), unix.RWF_NOWAIT))
+		n, errno := result(syscall.Syscall6(number, uintptr(s.fd), uintptr(unsafe.Pointer(s.spare(p))), count, ^uintptr(0), ^uintptr(0), unix.RWF_NOWAIT))
 		if errno != unix.EOPNOTSUPP && errno != unix.ENOSYS && errno != unix.EINVAL {
 			return n, errno
 		}
