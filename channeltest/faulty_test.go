@@ -118,7 +118,7 @@ var faults = []struct {
 	{"merges short messages", messages, merges, []string{"three-writes", "bulk"}},
 	{"splits messages", messages, splits, []string{"three-writes"}},
 	{"interleaves Writes", stream, interleaves, []string{"atomic"}},
-	{"interleaves messages of one Write", messages, doubles, []string{"three-writes"}},
+	{"sends a message twice", messages, doubles, []string{"three-writes"}},
 	{"a Read holds up a Write", stream, halfDuplex, []string{"bulk"}},
 	{"truncates silently", messages, truncatesSilently, []string{"short-buffer"}},
 	{"keeps the rest of a message", messages, keepsRest, []string{"short-buffer", "allocation"}},
@@ -743,7 +743,7 @@ func TestFaultsAlone(t *testing.T) { tryFaults(t, alone, func(*testing.T) {}) }
 
 func tryFaults(t *testing.T, which func(testCase) bool, how func(*testing.T)) {
 	shortenPromptly(t, 150*time.Millisecond)
-	limit := 600 * time.Millisecond
+	limit := 450 * time.Millisecond
 	if raceEnabled {
 		limit = 4 * time.Second
 	}

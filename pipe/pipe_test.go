@@ -22,7 +22,7 @@ import (
 )
 
 // The end comes when the writer's process exits, at once: neither its parent nor a
-// child that happened to start meanwhile keeps a copy of the writing end (CASES P01).
+// child that happened to start meanwhile keeps a copy of the writing end.
 func TestEndWhenWriterExits(t *testing.T) {
 	everyWait(t, func(t *testing.T, w ipcbench.Wait) {
 		a, b := pair(t, pipe.Config{Wait: w})
@@ -58,7 +58,7 @@ func fillTo(t *testing.T, c *pipe.Channel, free int) {
 	require.Equal(t, capacity-free, n)
 }
 
-// A TryWrite that does not fit takes what does, and the next goes on behind it (CASES P02).
+// A TryWrite that does not fit takes what does, and the next goes on behind it.
 func TestTryWriteTakesWhatFits(t *testing.T) {
 	everyWait(t, func(t *testing.T, w ipcbench.Wait) {
 		a, b := pair(t, pipe.Config{Wait: w})
@@ -95,7 +95,7 @@ func TestTryWriteTakesWhatFits(t *testing.T) {
 	})
 }
 
-// Up to PIPE_BUF a TryWrite is all or nothing (CASES P02).
+// Up to PIPE_BUF a TryWrite is all or nothing.
 func TestTryWriteUpToPipeBufIsAtomic(t *testing.T) {
 	everyWait(t, func(t *testing.T, w ipcbench.Wait) {
 		a, b := pair(t, pipe.Config{Wait: w})
@@ -118,7 +118,7 @@ func TestTryWriteUpToPipeBufIsAtomic(t *testing.T) {
 	})
 }
 
-// A write without a reader is an error and no signal (CASES P05).
+// A write without a reader is an error and no signal.
 func TestWriteWithoutReader(t *testing.T) {
 	everyWait(t, func(t *testing.T, w ipcbench.Wait) {
 		for _, packets := range []bool{false, true} {
@@ -140,7 +140,7 @@ func TestCapacity(t *testing.T) {
 	for _, c := range []*pipe.Channel{a, b} {
 		n, err := c.Capacity()
 		require.NoError(t, err)
-		require.Equal(t, roundUp(5000), n, "rounded by the kernel (CASES P04)")
+		require.Equal(t, roundUp(5000), n, "rounded by the kernel")
 	}
 	require.NoError(t, a.SetCapacity(100_000))
 	n, err := a.Capacity()
@@ -183,7 +183,7 @@ func setting(name string) (int, error) {
 }
 
 // Without privileges a pipe larger than pipe-max-size is EPERM, and so is one too
-// many of that size; the error names both limits, and all others go on working (CASES P04).
+// many of that size; the error names both limits, and all others go on working.
 func TestCapacityLimitsOfTheUnprivileged(t *testing.T) {
 	limit(t)
 	require.Equal(t, "ok", start(t, "big pipes", nobody(t)).says(t))

@@ -67,7 +67,7 @@ func TestLocalhost(t *testing.T) {
 }
 
 // Without Nagle's algorithm at both ends a request in two writes does not wait for an
-// acknowledgement that is delayed by 40 ms and more (CASES T01).
+// acknowledgement that is delayed by 40 ms and more.
 func TestTwoWritesARequest(t *testing.T) {
 	families(t, func(t *testing.T, addr string, cfg Config) {
 		l := listening(t, addr, cfg)
@@ -167,7 +167,7 @@ func TestSelfConnection(t *testing.T) {
 	})
 }
 
-// Without a free local port Dial says what it lacks (CASES D01).
+// Without a free local port Dial says what it lacks.
 func TestPortsAreExhausted(t *testing.T) {
 	for _, addr := range []string{"127.0.0.1:40000", "[::1]:40000"} {
 		ownNetwork(t, map[string]string{"ipv4/ip_local_port_range": "50000 50003"}, func(t *testing.T) {
@@ -186,7 +186,7 @@ func TestPortsAreExhausted(t *testing.T) {
 	}
 }
 
-// Dial to a full queue waits until its limit or its context (CASES U13).
+// Dial to a full queue waits until its limit or its context.
 func TestDialWaitsForPlace(t *testing.T) {
 	families(t, func(t *testing.T, addr string, cfg Config) {
 		l := listening(t, addr, cfg)

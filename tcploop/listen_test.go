@@ -52,7 +52,7 @@ func cpuTime(t *testing.T) time.Duration {
 }
 
 // Accept at the limit of descriptors waits without spinning, obeys its deadline and Close,
-// and goes on once there is a descriptor (CASES T04).
+// and goes on once there is a descriptor.
 func TestAcceptAtDescriptorLimit(t *testing.T) {
 	limit(t)
 	l := listening(t, "127.0.0.1:0", Config{})

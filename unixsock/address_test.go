@@ -24,7 +24,7 @@ func abstractOf(n int) string {
 	return name + strings.Repeat("x", n+1-len(name))
 }
 
-// The longest names work for all that takes one, and the next longer are refused: nothing is cut (CASES U02).
+// The longest names work for all that takes one, and the next longer are refused: nothing is cut.
 func TestLengthOfNames(t *testing.T) {
 	for what, make := range map[string]func(n int) string{
 		"path": func(n int) string { return pathOf(t, n) }, "abstract": abstractOf,
@@ -117,7 +117,7 @@ func TestChosenName(t *testing.T) {
 	require.Equal(t, "hello", read(t, r))
 }
 
-// An abstract name is what it is, byte for byte, and so is met by others (CASES U07).
+// An abstract name is what it is, byte for byte, and so is met by others.
 func TestAbstractNames(t *testing.T) {
 	limit(t)
 	name := newAbstract()[1:]

@@ -121,7 +121,7 @@ func TestManyWriters(t *testing.T) {
 	})
 }
 
-// A receiver that does not read takes what its queue holds and refuses the rest; nothing is lost (CASES U04).
+// A receiver that does not read takes what its queue holds and refuses the rest; nothing is lost.
 func TestFullReceiver(t *testing.T) {
 	everyWait(t, func(t *testing.T, w ipcbench.Wait) {
 		addr := newAbstract()
@@ -153,7 +153,7 @@ func TestFullReceiver(t *testing.T) {
 }
 
 // A receiver that is replaced has to be dialled again: the writer is told, and
-// never talks to the new one unawares (CASES U05).
+// never talks to the new one unawares.
 func TestReceiverIsReplaced(t *testing.T) {
 	everyWait(t, func(t *testing.T, w ipcbench.Wait) {
 		path := newPath(t)
@@ -173,7 +173,7 @@ func TestReceiverIsReplaced(t *testing.T) {
 	})
 }
 
-// The longest message goes, one byte more does not, and the channel stays usable (CASES U06).
+// The longest message goes, one byte more does not, and the channel stays usable.
 func TestLongestMessage(t *testing.T) {
 	for _, k := range []Kind{Dgram, SeqPacket} {
 		t.Run(k.String(), func(t *testing.T) {
@@ -240,7 +240,7 @@ func TestBuffers(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrClosed)
 }
 
-// An empty datagram is a message like any other and no end (CASES U10).
+// An empty datagram is a message like any other and no end.
 func TestEmptyDatagram(t *testing.T) {
 	everyWait(t, func(t *testing.T, w ipcbench.Wait) {
 		a, b := pair(t, Dgram, Config{Wait: w})

@@ -20,7 +20,7 @@ import (
 // takers are the ways to take a path, by mechanism.
 var takers = []string{"unix-stream", "unix-seqpacket", "unix-dgram"}
 
-// A server that was killed leaves its file, and the next one takes it over (CASES U01).
+// A server that was killed leaves its file, and the next one takes it over.
 func TestKilledOwner(t *testing.T) {
 	for _, dying := range takers {
 		for _, next := range takers {
@@ -61,7 +61,7 @@ func requireReachable(t *testing.T, kind, path string) {
 	require.NoError(t, c.Close())
 }
 
-// A living owner keeps its file, and gets no connection from being asked (CASES U01).
+// A living owner keeps its file, and gets no connection from being asked.
 func TestLivingOwner(t *testing.T) {
 	for _, taken := range takers {
 		t.Run(taken, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestLivingForeignOwner(t *testing.T) {
 	require.FileExists(t, path)
 }
 
-// What is no socket is an error and stays (CASES U01).
+// What is no socket is an error and stays.
 func TestForeignFile(t *testing.T) {
 	for what, make := range map[string]func(path string) error{
 		"file":      func(path string) error { return os.WriteFile(path, []byte("precious"), 0o600) },
@@ -408,7 +408,7 @@ func full(t *testing.T, k Kind) (addr string, s int) {
 }
 
 // Dial to a full queue is neither refused nor done at once: it waits until its
-// limit, or its context, or for a place (CASES U13).
+// limit, or its context, or for a place.
 func TestDialWaitsForPlace(t *testing.T) {
 	for _, k := range []Kind{Stream, SeqPacket} {
 		t.Run(k.String(), func(t *testing.T) {
