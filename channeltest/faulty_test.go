@@ -742,10 +742,10 @@ func TestFaults(t *testing.T)      { tryFaults(t, beside, (*testing.T).Parallel)
 func TestFaultsAlone(t *testing.T) { tryFaults(t, alone, func(*testing.T) {}) }
 
 func tryFaults(t *testing.T, which func(testCase) bool, how func(*testing.T)) {
-	shortenPromptly(t, 150*time.Millisecond)
-	limit := 450 * time.Millisecond
+	shortenPromptly(t, 300*time.Millisecond)
+	limit := 700 * time.Millisecond
 	if raceEnabled {
-		limit = 4 * time.Second
+		limit = 10 * time.Second
 	}
 	for _, row := range faults {
 		t.Run(row.name, func(t *testing.T) {
@@ -771,7 +771,11 @@ func tryFaults(t *testing.T, which func(testCase) bool, how func(*testing.T)) {
 					want = append(want, c.name)
 				}
 			}
-			require.ElementsMatch(t, want, failing(t, m, which, limit))
+			got := failing(t, m, which, limit)
+			if len(got) > len(want) { // a busy machine is slower than the limit, which is short for the sake of the others
+				got = failing(t, m, which, 10*limit)
+			}
+			require.ElementsMatch(t, want, got)
 		})
 	}
 }
