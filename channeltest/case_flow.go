@@ -173,7 +173,7 @@ func readRecord(ch ipcbench.Channel, whole bool) ([]byte, error) {
 		p := make([]byte, 60_000)
 		n, err := ch.Read(p)
 		if err == nil && (n < 12 || int(binary.BigEndian.Uint32(p)) != n) {
-			err = errors.New("Writes have interleaved")
+			err = errors.New("the records of several Writes have interleaved")
 		}
 		return p[:n], err
 	}
@@ -183,7 +183,7 @@ func readRecord(ch ipcbench.Channel, whole bool) ([]byte, error) {
 	}
 	n := int(binary.BigEndian.Uint32(head))
 	if n < 12 || n > 1<<20 {
-		return nil, errors.New("Writes have interleaved")
+		return nil, errors.New("the records of several Writes have interleaved")
 	}
 	rest, err := readN(ch, n-12)
 	return append(head, rest...), err

@@ -117,7 +117,7 @@ func (s *insiders) close() error {
 	case err := <-closed:
 		return err
 	case <-time.After(graceLimit):
-		return fmt.Errorf("Close does not return: %w", os.ErrDeadlineExceeded)
+		return fmt.Errorf("no return from Close: %w", os.ErrDeadlineExceeded)
 	}
 }
 
