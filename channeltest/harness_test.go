@@ -85,7 +85,7 @@ func TestKilledPartyEndsTheRun(t *testing.T) {
 				inTime(t, 5*time.Second, func() {
 					failed := make(chan error, 1)
 					go func() {
-						_, err := s.run(1<<40, time.Hour)
+						_, err := s.run(1<<30, time.Hour)
 						failed <- err
 					}()
 					s.peers[victim].Kill()
@@ -100,14 +100,14 @@ func TestLimitEndsTheRun(t *testing.T) {
 	t.Run("processes", func(t *testing.T) {
 		s := open(t, row{latency, pipes, 1, here, asProcess, ipcbench.Block, false})
 		inTime(t, 5*time.Second, func() {
-			_, err := s.run(1<<40, 100*time.Millisecond)
+			_, err := s.run(1<<30, 100*time.Millisecond)
 			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 		})
 	})
 	t.Run("threads", func(t *testing.T) {
 		s := open(t, row{latency, pipes, 1, here, asThread, ipcbench.Block, false})
 		inTime(t, 5*time.Second, func() {
-			_, err := s.run(1<<40, 100*time.Millisecond)
+			_, err := s.run(1<<30, 100*time.Millisecond)
 			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 		})
 	})
