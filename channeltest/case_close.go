@@ -144,7 +144,7 @@ func tryCloseWrite(t *trial) {
 			if _, ok := a.(ipcbench.NonBlocking); ok {
 				at = t.fill(a, 0, flowSize(a.Contract()))
 			}
-			write := begin(func() (int, error) { return a.Write(piece(at, flowSize(a.Contract()))) })
+			write := begin(func() (int, error) { return a.Write(surplus(a.Contract(), at)) })
 			t.running(write, "a Write that nobody reads")
 			end, name := a.Close, "Close"
 			if half {
@@ -221,7 +221,7 @@ func tryGoneReader(t *trial) {
 	// The same for a Write that was waiting for room.
 	a, b = t.pair()
 	at := t.fill(a, 0, flowSize(a.Contract()))
-	blocked := begin(func() (int, error) { return a.Write(piece(at, 100)) })
+	blocked := begin(func() (int, error) { return a.Write(surplus(a.Contract(), at)) })
 	t.check(b.Close(), "Close")
 	t.end(blocked, "a Write whose reader has closed")
 	if !isGone(blocked.err) {
