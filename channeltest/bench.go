@@ -30,6 +30,9 @@ func runRows(b *testing.B, m measure, mechs []Mechanism) {
 		b.Fatal(err)
 	}
 	plan.explain(b)
+	if len(plan.rows) == 0 {
+		b.Skip("nothing here that can be measured") // or testing would time this function
+	}
 	for _, r := range plan.rows {
 		r.bench(b)
 	}

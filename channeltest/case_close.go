@@ -73,7 +73,7 @@ func tryEnd(t *trial) {
 	a, b := t.ends()
 	pending := begin(func() (int, error) { return b.Read(make([]byte, 10)) })
 	t.step("Close")
-	t.check(a.Close(), "Close")
+	t.close(a)
 	t.end(pending, "a Read whose peer has closed")
 	if pending.n != 0 || pending.err == nil || pending.err.Error() != "EOF" {
 		t.fail("a Read whose peer has closed returned %d, %v", pending.n, pending.err)
@@ -84,7 +84,7 @@ func tryEnd(t *trial) {
 	}
 	a, b = t.pair()
 	t.write(a, []byte("last words"))
-	t.check(a.Close(), "Close")
+	t.close(a)
 	if got := t.read(b, 10); string(got) != "last words" {
 		t.fail("before the end %q arrived", got)
 	}
@@ -98,7 +98,7 @@ func tryNoEnd(t *trial) {
 	}
 	t.wantIs("CloseWrite", a.CloseWrite(), ipcbench.ErrNoEndOfStream, errors.ErrUnsupported)
 	t.write(a, []byte("still here")) // CloseWrite has changed nothing
-	t.check(a.Close(), "Close")
+	t.close(a)
 	if got := t.read(b, 10); string(got) != "still here" {
 		t.fail("%q arrived", got)
 	}
@@ -162,7 +162,7 @@ func tryCloseWrite(t *trial) {
 func tryClosed(t *trial) {
 	a, _ := t.pair()
 	t.step("Close")
-	t.check(a.Close(), "Close")
+	t.close(a)
 	p := []byte("x")
 	calls := map[string]func() error{
 		"Close":      a.Close,
@@ -213,7 +213,7 @@ func (t *trial) writeToNobody(ch ipcbench.Channel) {
 
 func tryGoneReader(t *trial) {
 	a, b := t.pair()
-	t.check(b.Close(), "Close")
+	t.close(b)
 	t.writeToNobody(a)
 	if _, ok := a.(ipcbench.NonBlocking); !ok {
 		return
@@ -222,7 +222,7 @@ func tryGoneReader(t *trial) {
 	a, b = t.pair()
 	at := t.fill(a, 0, flowSize(a.Contract()))
 	blocked := begin(func() (int, error) { return a.Write(surplus(a.Contract(), at)) })
-	t.check(b.Close(), "Close")
+	t.close(b)
 	t.end(blocked, "a Write whose reader has closed")
 	if !isGone(blocked.err) {
 		t.fail("a Write whose reader has closed: error %v, want EPIPE, ECONNRESET or ECONNREFUSED", blocked.err)

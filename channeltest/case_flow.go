@@ -246,7 +246,7 @@ func tryTryRead(t *trial) {
 	t.end(pending, "a Read beside TryRead")
 	t.check(pending.err, "a Read beside TryRead")
 	if a.Contract().EndOfStream {
-		t.check(a.Close(), "Close")
+		t.close(a)
 		t.readEnd(b)
 		if n, err := nb.TryRead(buf); n != 0 || fmt.Sprint(err) != "EOF" {
 			t.fail("TryRead at the end returned %d, %v", n, err)
@@ -303,8 +303,8 @@ func tryAllocation(t *trial) {
 	if n := testing.AllocsPerRun(200, func() { note(a.Write(p)) }); n > 0 {
 		t.note("a Write and its Read make %v allocations", n)
 	}
-	a.Close()
-	b.Close()
+	t.close(b)
+	t.close(a)
 	t.end(held, "Read after Close")
 	t.check(failed, "Write")
 

@@ -46,7 +46,7 @@ func tryExport(t *trial) {
 	if got := t.read(a, 4); string(got) != "back" {
 		t.fail("%q came back", got)
 	}
-	t.check(twin.Close(), "Close of the twin")
+	t.close(twin)
 	t.write(a, []byte("to the original"))
 	if got := t.read(b, 15); string(got) != "to the original" {
 		t.fail("after the twin's Close %q arrived", got)
@@ -102,7 +102,7 @@ func tryKilledPeer(t *trial) {
 	t.check(err, "start of a child")
 	defer child.Close()
 	closeFiles(files)
-	t.check(b.Close(), "Close of our copy")
+	t.close(b)
 	t.step("a child that takes the other end over")
 	t.check(child.Send(assignment{Mechanism: t.mech.Name, Wait: t.wait}), "order")
 	t.check(child.Recv(&struct{}{}, startLimit), "the child")
@@ -144,8 +144,8 @@ func tryHygiene(t *trial) {
 		if a.Contract().EndOfStream {
 			t.check(a.CloseWrite(), "CloseWrite")
 		}
-		t.check(a.Close(), "Close")
-		t.check(b.Close(), "Close")
+		t.close(a)
+		t.close(b)
 	}
 	left := settle(func() []string {
 		found := newDescriptors(before)

@@ -33,7 +33,7 @@ func tryContract(t *trial) {
 	if c.Boundaries != (c.MaxMessage > 0) || c.MaxMessage < 0 || c.AtomicWrite < 0 {
 		t.note("Boundaries %v with MaxMessage %d and AtomicWrite %d", c.Boundaries, c.MaxMessage, c.AtomicWrite)
 	}
-	t.check(a.Close(), "Close")
+	t.close(a)
 	if after := a.Contract(); after != c {
 		t.note("after Close the Contract is %+v, before %+v", after, c)
 	}

@@ -73,6 +73,9 @@ func Conformance(t *testing.T, m Mechanism) {
 // caseLimit is far more than any case needs, on a slow machine too.
 const caseLimit = time.Minute
 
+// closeLimit is how long a case waits, after its verdict, for what it has opened to close.
+const closeLimit = time.Second
+
 type testCase struct {
 	name string
 	run  func(*trial)
@@ -105,7 +108,6 @@ func try(c testCase, m Mechanism, w ipcbench.Wait, limit time.Duration) verdict 
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		defer t.closeAll()
 		c.run(t)
 	}()
 	select {
@@ -114,22 +116,38 @@ func try(c testCase, m Mechanism, w ipcbench.Wait, limit time.Duration) verdict 
 		t.mu.Lock()
 		t.verdict.failures = append(t.verdict.failures, fmt.Sprintf("no end within %v of: %s", limit, t.doing))
 		t.mu.Unlock()
-		go t.closeAll() // which may be what does not end
 	}
+	t.closeAll()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return verdict{slices.Clone(t.verdict.failures), t.verdict.skipped}
 }
 
+// closeAll gives back what a case has opened. A Close that hangs is left to
+// itself: the cases that try Close find that, and the others are not to wait for it.
 func (t *trial) closeAll() {
 	t.mu.Lock()
 	open := t.channels
 	t.channels = nil
 	t.mu.Unlock()
-	for _, ch := range open {
-		t.step("Close")
-		ch.Close()
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		for _, ch := range open {
+			ch.Close()
+		}
+	}()
+	select {
+	case <-closed:
+	case <-time.After(closeLimit):
 	}
+}
+
+// close closes an end, which has to end at once.
+func (t *trial) close(ch ipcbench.Channel) {
+	c := begin(func() (int, error) { return 0, ch.Close() })
+	t.end(c, "Close")
+	t.check(c.err, "Close")
 }
 
 // step names what comes next.

@@ -73,14 +73,19 @@ func (p *party) run(m measure, first bool, n int) (report, error) {
 	return p.report, err
 }
 
-func (p *party) runFirst(n int, do func(int) error) error {
+// prepare warms up, and takes the snapshot before the last operation of it.
+func (p *party) prepare(n int, do func(int) error) error {
 	if err := do(warmUp(n)); err != nil {
 		return err
 	}
 	if err := p.begin(); err != nil {
 		return err
 	}
-	if err := do(1); err != nil {
+	return do(1)
+}
+
+func (p *party) runFirst(n int, do func(int) error) error {
+	if err := p.prepare(n, do); err != nil {
 		return err
 	}
 	start := time.Now()
@@ -96,13 +101,7 @@ func (p *party) runFirst(n int, do func(int) error) error {
 }
 
 func (p *party) runSecond(n int, do func(int) error) error {
-	if err := do(warmUp(n)); err != nil {
-		return err
-	}
-	if err := p.begin(); err != nil {
-		return err
-	}
-	if err := do(1); err != nil {
+	if err := p.prepare(n, do); err != nil {
 		return err
 	}
 	p.report.Received, p.report.Messages = 0, 0

@@ -169,9 +169,10 @@ func candidates(m measure, mech Mechanism, x matrix, seats []cpu.Seat, sizes []i
 		for _, seat := range seats {
 			add(seat, sizes, placed(everyWay, seat)...)
 		}
+	case x == short && m == selfLoop && mech.Variant:
 	case x == short:
 		add(same, []int{top}, processKernel)
-		if !mech.Variant && m != selfLoop {
+		if !mech.Variant && m == latency {
 			add(same, []int{top}, processNetpoll)
 		}
 	case m == selfLoop:
