@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,26 +34,26 @@ func openInsiders(r row) (session, error) {
 		usage = meter.Process
 	}
 	s := &insiders{row: r, ends: []ipcbench.Channel{a, b}}
+	wires := [][2]wire{{throughChannel(a)}, {throughChannel(b)}}
 	if r.measure == selfLoop {
-		s.parties = []*party{newParty(throughChannel(a), throughChannel(b), r.size, usage)}
-		return s, nil
+		wires = [][2]wire{{throughChannel(a), throughChannel(b)}}
 	}
-	for _, end := range s.ends {
-		s.parties = append(s.parties, newParty(throughChannel(end), nil, r.size, usage))
+	for _, w := range wires {
+		p, err := newParty(w[0], w[1], r.size, usage)
+		if err != nil {
+			return nil, errors.Join(err, s.closeEnds())
+		}
+		s.parties = append(s.parties, p)
 	}
 	return s, nil
 }
 
 func (s *insiders) run(n int, limit time.Duration) (_ []report, err error) {
-	if s.row.peer == asGoroutine {
-		// A pinned thread must not wait in the runtime's poller: another one
-		// would have to poll for it. So the whole process goes to the CPU.
-		restore, err := cpu.PinProcess([]int{s.row.cpu(0)})
-		if err != nil {
-			return nil, err
-		}
-		defer restore()
+	restore, err := s.row.makeRoom()
+	if err != nil {
+		return nil, err
 	}
+	defer func() { err = errors.Join(err, restore()) }()
 	reports := make([]report, len(s.parties))
 	ended := make(chan error, len(s.parties)+1)
 	for i := len(s.parties) - 1; i >= 0; i-- {
@@ -80,6 +81,46 @@ func (s *insiders) run(n int, limit time.Duration) (_ []report, err error) {
 		reports[1].Usage = meter.Usage{} // the first one's is the whole process's already
 	}
 	return reports, nil
+}
+
+// makeRoom puts the process where the row wants it.
+func (r row) makeRoom() (restore func() error, err error) {
+	if r.peer == asGoroutine {
+		// A pinned thread must not wait in the runtime's poller: another one
+		// would have to poll for it. So the whole process goes to the CPU.
+		return cpu.PinProcess([]int{r.cpu(0)})
+	}
+	// The parties' threads pin themselves. The runtime's monitor, awake every
+	// 20 to 100 µs while they block, must not run on their CPUs if there are others.
+	others, err := cpu.Allowed()
+	if err != nil {
+		return nil, err
+	}
+	others = slices.DeleteFunc(others, func(c int) bool { return c == r.cpu(0) || c == r.cpu(1) })
+	unpin := func() error { return nil }
+	if len(others) > 0 {
+		if unpin, err = cpu.PinProcess(others); err != nil {
+			return nil, err
+		}
+	}
+	procs := spareProcs()
+	return func() error {
+		runtime.GOMAXPROCS(procs)
+		return unpin()
+	}, nil
+}
+
+// spareProcs raises a GOMAXPROCS that is the number of CPUs, and so nobody's
+// choice, to one with Ps to spare, and returns what it was. Were both Ps in system calls, the monitor
+// would take one away every few messages to look for other work, and its party would return to wait
+// for it: two CPUs would measure what four do not.
+func spareProcs() (was int) {
+	const enough = 4
+	was = runtime.GOMAXPROCS(0)
+	if was == runtime.NumCPU() && was < enough {
+		runtime.GOMAXPROCS(enough)
+	}
+	return was
 }
 
 // play runs one party.

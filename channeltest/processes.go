@@ -90,7 +90,7 @@ func (a assignment) party(files []*os.File) (*party, error) {
 			}
 		}
 	}
-	return newParty(wires[0], wires[1], a.Size, meter.Process), nil
+	return newParty(wires[0], wires[1], a.Size, meter.Process)
 }
 
 // processes is a session whose parties are children of the test process, which only supervises.
