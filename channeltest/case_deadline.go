@@ -65,8 +65,20 @@ func tryReadDeadline(t *trial) {
 		expect("a deadline set beside the Read", pending.n, pending.err)
 	}
 
-	t.check(d.SetDeadline(time.Now().Add(time.Hour)), "a deadline far away")
+	const soon, later = 30 * time.Millisecond, 90 * time.Millisecond
+	start := time.Now()
+	t.check(d.SetDeadline(start.Add(soon)), "a deadline")
 	pending := begin(read)
+	t.check(d.SetDeadline(start.Add(later)), "a later deadline")
+	inTime := time.Since(start) < soon // else the Read had every right to end
+	t.end(pending, "a Read whose deadline was moved")
+	expect("a deadline moved later beside the Read", pending.n, pending.err)
+	if took := time.Since(start); inTime && took < later {
+		t.fail("a deadline moved to %v beside a Read ended it after %v", later, took)
+	}
+
+	t.check(d.SetDeadline(time.Now().Add(time.Hour)), "a deadline far away")
+	pending = begin(read)
 	t.running(pending, "a Read with a deadline far away")
 	t.check(d.SetDeadline(time.Time{}), "no deadline")
 	t.running(pending, "a Read whose deadline was taken away")

@@ -150,11 +150,7 @@ func tryAtomic(t *trial) {
 	for w := range writers {
 		all.Go(func() {
 			for i := range records {
-				p := bytes.Repeat([]byte{byte('a' + w)}, length(w, i))
-				binary.BigEndian.PutUint32(p, uint32(len(p)))
-				binary.BigEndian.PutUint32(p[4:], uint32(w))
-				binary.BigEndian.PutUint32(p[8:], uint32(i))
-				if _, err := a.Write(p); err != nil {
+				if _, err := a.Write(record(w, i, length(w, i))); err != nil {
 					errs <- err
 					return
 				}
@@ -171,13 +167,24 @@ func tryAtomic(t *trial) {
 		}
 		t.check(err, "a record")
 		w := int(binary.BigEndian.Uint32(p[4:]))
-		if w >= writers || int(binary.BigEndian.Uint32(p[8:])) != next[w] || len(p) != length(w, next[w]) ||
-			bytes.Count(p[12:], []byte{byte('a' + w)}) != len(p)-12 {
+		if w >= writers || !bytes.Equal(p, record(w, next[w], length(w, next[w]))) {
 			t.fail("Writes have interleaved")
 		}
 		next[w]++
 	}
 	all.Wait()
+}
+
+// record is what a writer of tryAtomic writes as its i-th: n, the writer and i, and bytes that know their writer and place.
+func record(writer, i, n int) []byte {
+	p := make([]byte, n)
+	for at := range p {
+		p[at] = byte(writer) + byte(at>>8) ^ byte(at)
+	}
+	binary.BigEndian.PutUint32(p, uint32(n))
+	binary.BigEndian.PutUint32(p[4:], uint32(writer))
+	binary.BigEndian.PutUint32(p[8:], uint32(i))
+	return p
 }
 
 func readRecord(ch ipcbench.Channel, whole bool) ([]byte, error) {

@@ -4,6 +4,7 @@ package channeltest
 
 import (
 	"errors"
+	"io"
 	"os"
 	"runtime"
 	"time"
@@ -53,6 +54,17 @@ func tryExport(t *trial) {
 	}
 	t.write(b, []byte("back"))
 	t.read(a, 4)
+
+	heir, err := t.mech.Import(t.files(b), t.wait)
+	t.check(err, "Import")
+	t.own(heir)
+	t.close(b)
+	t.write(a, []byte("to the heir"))
+	if got := t.read(heir, 11); string(got) != "to the heir" {
+		t.fail("after the original's Close %q arrived", got)
+	}
+	t.write(heir, []byte("back"))
+	t.read(a, 4)
 	if _, err := t.mech.Import(nil, t.wait); err == nil {
 		t.fail("Import of no files succeeds")
 	}
@@ -92,6 +104,35 @@ func hold(c *peer.Conn) error {
 }
 
 func tryKilledPeer(t *trial) {
+	a, child := t.holder()
+	defer child.Close()
+	if got := t.read(a, len(lastWords)); string(got) != lastWords {
+		t.fail("%q arrived", got)
+	}
+	t.limitEndless(a)
+	pending := begin(func() (int, error) { return a.Read(make([]byte, 10)) })
+	child.Kill()
+	<-child.Done()
+	t.end(pending, "a Read whose peer was killed")
+	t.endOfKilled(a, pending)
+	t.writeToNobody(a)
+
+	// What a process has written outlives it.
+	a, child = t.holder()
+	defer child.Close()
+	child.Kill()
+	<-child.Done()
+	if got := t.read(a, len(lastWords)); string(got) != lastWords {
+		t.fail("after the writer's death %q arrived", got)
+	}
+	t.limitEndless(a)
+	last := begin(func() (int, error) { return a.Read(make([]byte, 10)) })
+	t.end(last, "a Read after the last words")
+	t.endOfKilled(a, last)
+}
+
+// holder returns an end whose other end is in the hands of a child alone, which has said its last words.
+func (t *trial) holder() (ipcbench.Channel, *peer.Peer) {
 	a, b := t.pair()
 	files := t.files(b)
 	defer closeFiles(files)
@@ -100,31 +141,33 @@ func tryKilledPeer(t *trial) {
 	}
 	child, err := peer.Start(peer.Config{Role: holderRole, Files: files})
 	t.check(err, "start of a child")
-	defer child.Close()
-	closeFiles(files)
 	t.close(b)
 	t.step("a child that takes the other end over")
-	t.check(child.Send(assignment{Mechanism: t.mech.Name, Wait: t.wait}), "order")
-	t.check(child.Recv(&struct{}{}, startLimit), "the child")
+	err = child.Send(assignment{Mechanism: t.mech.Name, Wait: t.wait})
+	if err == nil {
+		err = child.Recv(&struct{}{}, startLimit)
+	}
+	if err != nil {
+		child.Close()
+		t.fail("the child: %v", err)
+	}
+	return a, child
+}
 
-	if got := t.read(a, len(lastWords)); string(got) != lastWords {
-		t.fail("%q arrived", got)
+// limitEndless keeps a Read from waiting for an end that the Contract does not promise.
+func (t *trial) limitEndless(ch ipcbench.Channel) {
+	if !ch.Contract().EndOfStream {
+		t.check(t.deadliner(ch).SetReadDeadline(time.Now().Add(50*time.Millisecond)), "SetReadDeadline")
 	}
-	ended := a.Contract().EndOfStream
-	if !ended {
-		t.check(t.deadliner(a).SetReadDeadline(time.Now().Add(50*time.Millisecond)), "SetReadDeadline")
-	}
-	pending := begin(func() (int, error) { return a.Read(make([]byte, 10)) })
-	child.Kill()
-	<-child.Done()
-	t.end(pending, "a Read whose peer was killed")
+}
+
+func (t *trial) endOfKilled(ch ipcbench.Channel, c *call) {
 	switch {
-	case ended && (pending.err == nil || pending.err.Error() != "EOF") && !isGone(pending.err):
-		t.fail("a Read whose peer was killed returned %d, %v", pending.n, pending.err)
-	case !ended:
-		t.wantIs("a Read whose peer was killed", pending.err, os.ErrDeadlineExceeded)
+	case !ch.Contract().EndOfStream:
+		t.wantIs("a Read whose peer was killed", c.err, os.ErrDeadlineExceeded)
+	case c.err != io.EOF && !isGone(c.err):
+		t.fail("a Read whose peer was killed returned %d, %v", c.n, c.err)
 	}
-	t.writeToNobody(a)
 }
 
 func tryHygiene(t *trial) {

@@ -117,7 +117,7 @@ var faults = []struct {
 
 	// What arrives.
 	{"drops the last byte of long Writes", stream, dropsLast, []string{"bulk", "atomic"}},
-	{"reorders what is read", stream, reorders, []string{"bulk"}},
+	{"reorders what is read", stream, reorders, []string{"bulk", "atomic"}},
 	{"merges short messages", messages, merges, []string{"three-writes", "bulk"}},
 	{"splits messages", messages, splits, []string{"three-writes"}},
 	{"interleaves Writes", stream, interleaves, []string{"atomic"}},
@@ -177,6 +177,7 @@ var faults = []struct {
 	{"SetReadDeadline is for Write too", stream, setReadDeadlineBoth, []string{"read-deadline"}},
 	{"keeps a deadline that was taken away", stream, keepsDeadline, []string{"read-deadline"}},
 	{"a deadline is for later calls only", stream, deadlineForLater, []string{"read-deadline"}},
+	{"a deadline is not moved later", stream, deadlineStays, []string{"read-deadline"}},
 	{"a deadline loses what it met", stream, deadlineLoses, []string{"read-deadline"}},
 	{"a Write that meets its deadline says nothing was accepted", stream, deadlineDenies, []string{"write-deadline"}},
 
@@ -706,6 +707,17 @@ func deadlineForLater(f *faulty) {
 			time.AfterFunc(time.Until(t), f.in.changed.Broadcast)
 		}
 		return nil
+	}
+}
+
+func deadlineStays(f *faulty) {
+	var limit time.Time
+	f.setReadDeadline = func(t time.Time) error {
+		if time.Until(limit) > 0 && t.After(limit) {
+			return nil
+		}
+		limit = t
+		return f.memoryEnd.SetReadDeadline(t)
 	}
 }
 
