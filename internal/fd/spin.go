@@ -14,8 +14,11 @@ import (
 const (
 	forever time.Duration = -1
 	// spinFor is how long Adaptive spins before it parks: as long as a wake-up
-	// on another CPU costs. Spinning that long and then parking costs at most
+	// on another CPU costs at worst. Spinning that long and then parking costs at most
 	// twice what the better of the two alone would have (Karlin et al., 1990).
+	// Measured on two virtual CPUs: parking adds 6 µs a hop while the other CPU is
+	// awake and 13 to 45 µs once it has halted; of the budgets 5, 10, 20, 50, 100 and 200 µs none differs
+	// where the peer answers at once, so the longest wake-up decides.
 	spinFor = 50 * time.Microsecond
 	// yieldEvery is how many tries pass before other goroutines get their turn.
 	// Gosched on a locked thread hands everything to another thread and costs
