@@ -97,7 +97,7 @@ func TestOrphan(t *testing.T) {
 		require.NoError(t, p.Add(other, Readable))
 		r, w := pipe(t)
 		twin := own(t, dup(t, r))
-		r = moved(t, r, 900) // a number that nobody else will take
+		r = moved(t, r, 200) // a number that nobody else will take
 		require.NoError(t, p.Add(r, Readable))
 		shut(t, r)
 		require.NoError(t, p.Remove(r))
@@ -150,7 +150,7 @@ func TestRebuild(t *testing.T) {
 
 	// A number that was closed without Remove, and belongs to a stranger now.
 	gone, _ := pipe(t)
-	gone = moved(t, gone, 900)
+	gone = moved(t, gone, 200)
 	require.NoError(t, p.Add(gone, Readable))
 	shut(t, gone)
 	stranger, strangerW := pipe(t)
@@ -159,7 +159,7 @@ func TestRebuild(t *testing.T) {
 
 	r, w := pipe(t)
 	own(t, dup(t, r))
-	r = moved(t, r, 901)
+	r = moved(t, r, 201)
 	require.NoError(t, p.Add(r, Readable))
 	shut(t, r)
 	require.NoError(t, p.Remove(r))
