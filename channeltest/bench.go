@@ -24,6 +24,10 @@ func Throughput(b *testing.B, mechs ...Mechanism) { runRows(b, throughput, mechs
 // costs beyond two of these is the price of its two wake-ups.
 func SelfLoop(b *testing.B, mechs ...Mechanism) { runRows(b, selfLoop, mechs) }
 
+// Boundaries measures three writes of 3, 2 and 4 bytes and the reads that bring
+// them, by one thread: reads/op is 3 where the mechanism keeps boundaries and 1 where it merges what is there.
+func Boundaries(b *testing.B, mechs ...Mechanism) { runRows(b, boundaries, mechs) }
+
 func runRows(b *testing.B, m measure, mechs []Mechanism) {
 	plan, err := newPlan(m, mechs)
 	if err != nil {
@@ -99,13 +103,21 @@ func (r row) publish(b *testing.B, reports []report) {
 		mallocs, bytes = mallocs+p.Mallocs, bytes+p.Bytes
 	}
 	elapsed := reports[0].Elapsed
-	if r.measure == throughput {
+	if r.measure == throughput || r.measure == messaging {
 		got := reports[len(reports)-1]
 		if want := int64(b.N) * int64(r.size); got.Received != want {
 			b.Fatalf("%d bytes arrived, %d were sent", got.Received, want)
 		}
+	}
+	switch r.measure {
+	case throughput:
 		b.SetBytes(int64(r.size))
 		b.ReportMetric(n*float64(r.size)/1e6/elapsed.Seconds(), "MB/s")
+	case messaging:
+		b.ReportMetric(float64(reports[0].Usage.CPU().Nanoseconds())/n, "prod-cpu-ns/op")
+		b.ReportMetric(float64(reports[1].Usage.CPU().Nanoseconds())/n, "cons-cpu-ns/op")
+	case boundaries:
+		b.ReportMetric(float64(reports[0].Messages)/n, "reads/op")
 	}
 	b.ReportAllocs()
 	b.ReportMetric(float64(mallocs)/n, "allocs/op")

@@ -15,6 +15,8 @@
 //	func BenchmarkLatency(b *testing.B)    { channeltest.Latency(b, mine) }
 //	func BenchmarkThroughput(b *testing.B) { channeltest.Throughput(b, mine) }
 //	func BenchmarkSelfLoop(b *testing.B)   { channeltest.SelfLoop(b, mine) }
+//	func BenchmarkBoundaries(b *testing.B) { channeltest.Boundaries(b, mine) }
+//	func BenchmarkMessages(b *testing.B)   { channeltest.Messages(b, mine) }
 //
 // TestMain and Import are for peers in other processes: they are the test binary
 // run again, and get the descriptors that the channel's Files returned (see
@@ -34,7 +36,12 @@
 //   - wait=kernel is a loop of bare read and write calls on blocking descriptors in
 //     two processes, out of sight of the Go scheduler: what a program in C
 //     measures. The others are the Channel itself in each of its waits (ipcbench.Wait), so that the
-//     difference is what Go adds.
+//     difference is what Go adds. wait=epoll, in Messages, is bare calls on non-blocking descriptors.
+//   - batch= in Messages is how many of them are sent at once.
+//
+// While threads are measured, GOMAXPROCS is raised to 4 if it was not chosen, and the
+// process's other threads keep off the parties' CPUs where there are others: on two CPUs the
+// runtime's monitor would else take a P away from a party that blocks, and the party would wait for it.
 //
 // A throughput is over when the far end's word that it has read every byte is
 // there; a wrong count fails the benchmark. Each -count gets processes of its own. The clock runs

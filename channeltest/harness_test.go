@@ -55,7 +55,7 @@ func TestEveryWayMoves(t *testing.T) {
 				ways = selfWays(everyWay)
 			}
 			for _, w := range ways {
-				r := row{m, mech, size, here, w.peer, w.wait, w.kernel}
+				r := row{measure: m, mech: mech, size: size, seat: here, way: w}
 				t.Run(string(m)+"/"+r.name(), func(t *testing.T) {
 					s := open(t, r)
 					inTime(t, 20*time.Second, func() {
@@ -79,7 +79,7 @@ func TestKilledPartyEndsTheRun(t *testing.T) {
 	for _, mech := range []Mechanism{pipes, dgrams} { // a datagram's peer is not told of the death
 		for victim := range 2 {
 			t.Run(mech.Name+"/party "+string(rune('1'+victim)), func(t *testing.T) {
-				s := open(t, row{latency, mech, 1, here, asProcess, ipcbench.Block, true}).(*processes)
+				s := open(t, row{measure: latency, mech: mech, size: 1, seat: here, way: way{asProcess, ipcbench.Block, true}}).(*processes)
 				_, err := s.run(100, 10*time.Second)
 				require.NoError(t, err)
 				inTime(t, 5*time.Second, func() {
@@ -98,14 +98,14 @@ func TestKilledPartyEndsTheRun(t *testing.T) {
 
 func TestLimitEndsTheRun(t *testing.T) {
 	t.Run("processes", func(t *testing.T) {
-		s := open(t, row{latency, pipes, 1, here, asProcess, ipcbench.Block, false})
+		s := open(t, row{measure: latency, mech: pipes, size: 1, seat: here, way: way{asProcess, ipcbench.Block, false}})
 		inTime(t, 5*time.Second, func() {
 			_, err := s.run(1<<30, 100*time.Millisecond)
 			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 		})
 	})
 	t.Run("threads", func(t *testing.T) {
-		s := open(t, row{latency, pipes, 1, here, asThread, ipcbench.Block, false})
+		s := open(t, row{measure: latency, mech: pipes, size: 1, seat: here, way: way{asThread, ipcbench.Block, false}})
 		inTime(t, 5*time.Second, func() {
 			_, err := s.run(1<<30, 100*time.Millisecond)
 			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
@@ -116,7 +116,7 @@ func TestLimitEndsTheRun(t *testing.T) {
 			x, y := net.Pipe()
 			return netChannel{x}, netChannel{y}, nil
 		}}
-		s := open(t, row{selfLoop, unbuffered, 1, here, asThread, ipcbench.Block, false})
+		s := open(t, row{measure: selfLoop, mech: unbuffered, size: 1, seat: here, way: way{asThread, ipcbench.Block, false}})
 		inTime(t, 5*time.Second, func() {
 			_, err := s.run(10, 100*time.Millisecond)
 			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
@@ -133,7 +133,7 @@ func (netChannel) Contract() ipcbench.Contract {
 }
 
 func TestLossFails(t *testing.T) {
-	s := open(t, row{throughput, lossy, 64, here, asProcess, ipcbench.Block, false})
+	s := open(t, row{measure: throughput, mech: lossy, size: 64, seat: here, way: way{asProcess, ipcbench.Block, false}})
 	inTime(t, 10*time.Second, func() {
 		_, err := s.run(1000, time.Second) // the receiver waits for what it has hidden
 		require.Error(t, err)

@@ -35,7 +35,7 @@ func openInsiders(r row) (session, error) {
 	}
 	s := &insiders{row: r, ends: []ipcbench.Channel{a, b}}
 	wires := [][2]wire{{throughChannel(a)}, {throughChannel(b)}}
-	if r.measure == selfLoop {
+	if r.measure.alone() {
 		wires = [][2]wire{{throughChannel(a), throughChannel(b)}}
 	}
 	for _, w := range wires {

@@ -20,7 +20,12 @@ const (
 	latency    measure = "Latency"
 	throughput measure = "Throughput"
 	selfLoop   measure = "SelfLoop"
+	boundaries measure = "Boundaries"
+	messaging  measure = "Messages"
 )
+
+// alone: one party does all.
+func (m measure) alone() bool { return m == selfLoop || m == boundaries }
 
 // A report is what a party has seen between the first timed operation and the last.
 type report struct {
@@ -70,11 +75,17 @@ func (p *party) run(m measure, first bool, n int) (report, error) {
 	mallocs, bytes := p.heap.Mallocs, p.heap.TotalAlloc
 	switch {
 	case m == selfLoop:
-		err = p.runSelf(n)
+		err = p.runSelf(n, p.loop)
+	case m == boundaries:
+		err = p.runSelf(n, p.loopThree)
 	case m == latency && first:
 		err = p.runFirst(n, p.ping)
 	case m == latency:
 		err = p.runSecond(n, p.echo)
+	case m == messaging && first:
+		err = p.runFirst(n, p.produce)
+	case m == messaging:
+		err = p.runSecond(n, p.consume)
 	case first:
 		err = p.runFirst(n, p.source)
 	default:
@@ -126,15 +137,13 @@ func (p *party) runSecond(n int, do func(int) error) error {
 	return p.end()
 }
 
-func (p *party) runSelf(n int) error {
-	if err := p.loop(warmUp(n)); err != nil {
+func (p *party) runSelf(n int, do func(int) error) error {
+	if err := p.prepare(n, do); err != nil {
 		return err
 	}
-	if err := p.begin(); err != nil {
-		return err
-	}
+	p.report.Messages = 0
 	start := time.Now()
-	err := p.loop(n)
+	err := do(n)
 	p.report.Elapsed = time.Since(start)
 	if err != nil {
 		return err
@@ -226,4 +235,52 @@ func (p *party) loop(n int) error {
 		}
 	}
 	return nil
+}
+
+// threeWrites is the longest of the writes of loopThree, in bytes.
+const threeWrites = 4
+
+// loopThree writes 3, 2 and 4 bytes, and counts the reads that bring them.
+func (p *party) loopThree(n int) error {
+	lengths := [...]int{3, 2, threeWrites}
+	var in [16]byte
+	got := in[:]
+	for range n {
+		sum := 0
+		for _, k := range lengths {
+			if err := p.wire.write(p.buf[:k]); err != nil {
+				return err
+			}
+			sum += k
+		}
+		for i := 0; sum > 0; i++ {
+			k, err := p.back.read(got)
+			if err != nil {
+				return err
+			}
+			if p.back.messages() && k != lengths[i%len(lengths)] {
+				return errWrongSize
+			}
+			sum -= k
+			p.report.Messages++
+		}
+	}
+	return nil
+}
+
+func (p *party) produce(n int) error {
+	if err := p.wire.(*courier).produce(n); err != nil {
+		return err
+	}
+	return readFull(p.wire, p.ack)
+}
+
+func (p *party) consume(n int) error {
+	c := p.wire.(*courier)
+	if err := c.consume(n); err != nil {
+		return err
+	}
+	p.report.Messages += int64(n)
+	p.report.Received += int64(n) * int64(c.size)
+	return p.wire.write(p.ack)
 }

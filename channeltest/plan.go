@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/seed-e1736cc0/ipcbench"
 	"github.com/seed-e1736cc0/ipcbench/internal/cpu"
 )
@@ -27,28 +29,30 @@ type row struct {
 	mech    Mechanism
 	size    int
 	seat    cpu.Seat
-	peer    string
-	wait    ipcbench.Wait
-	kernel  bool // bare system calls
+	way
+	batch  int  // of messages
+	framed bool // messages, on a stream
 }
 
 func (r row) name() string {
-	parts := []string{"mech=" + r.mech.Name, "size=" + sizeName(r.size)}
-	if r.measure != selfLoop {
+	parts := []string{"mech=" + r.mech.Name}
+	if r.framed {
+		parts[0] += "+u32"
+	}
+	if r.measure != boundaries {
+		parts = append(parts, "size="+sizeName(r.size))
+	}
+	if !r.measure.alone() {
 		parts = append(parts, "cpu="+string(r.seat.Place), "peer="+r.peer)
 	}
-	parts = append(parts, "wait="+r.waitName())
-	if r.measure == throughput && r.mech.Key != "" {
+	parts = append(parts, "wait="+r.way.waitName())
+	switch {
+	case r.measure == throughput && r.mech.Key != "":
 		parts = append(parts, r.mech.Key)
+	case r.measure == messaging:
+		parts = append(parts, fmt.Sprintf("batch=%d", r.batch))
 	}
 	return strings.Join(parts, "/")
-}
-
-func (r row) waitName() string {
-	if r.kernel {
-		return "kernel"
-	}
-	return r.wait.String()
 }
 
 // sizeName writes 64, 4KiB, 1MiB, which benchstat sorts as numbers.
@@ -83,7 +87,17 @@ func (r row) environment() []string {
 type way struct {
 	peer   string
 	wait   ipcbench.Wait
-	kernel bool
+	kernel bool // bare system calls
+}
+
+func (w way) waitName() string {
+	switch {
+	case w == processEpoll:
+		return "epoll"
+	case w.kernel:
+		return "kernel"
+	}
+	return w.wait.String()
 }
 
 var (
@@ -95,10 +109,18 @@ var (
 	threadBlock      = way{asThread, ipcbench.Block, false}
 	threadSpin       = way{asThread, ipcbench.Spin, false}
 	goroutineNetpoll = way{asGoroutine, ipcbench.Netpoll, false}
+	// For Messages alone: non-blocking descriptors, which Spin leaves out of the runtime's poller.
+	processEpoll = way{asProcess, ipcbench.Spin, true}
 
 	everyWay  = []way{processKernel, processBlock, processNetpoll, processSpin, processAdaptive, threadBlock, threadSpin, goroutineNetpoll}
-	everySize = map[measure][]int{latency: {1, 64, 4 << 10}, throughput: {64, 4 << 10, 64 << 10, 1 << 20}, selfLoop: {1, 4 << 10}}
-	mainSize  = map[measure]int{latency: 1, throughput: 64 << 10, selfLoop: 1}
+	everySize = map[measure][]int{
+		latency:    {1, 64, 4 << 10},
+		throughput: {64, 4 << 10, 64 << 10, 1 << 20},
+		selfLoop:   {1, 4 << 10},
+		boundaries: {threeWrites},
+		messaging:  {8, 64, 512},
+	}
+	mainSize = map[measure]int{latency: 1, throughput: 64 << 10, selfLoop: 1, boundaries: threeWrites, messaging: 8}
 )
 
 // A matrix says how much of all possible rows is run.
@@ -134,13 +156,14 @@ func newPlan(m measure, mechs []Mechanism) (*plan, error) {
 	p := &plan{}
 	explainPlaces.Do(func() { p.leftOut = lacking })
 	for _, mech := range mechs {
-		sizes, ways, err := p.offers(m, mech)
+		o, err := p.offers(m, mech)
 		if err != nil {
 			p.leftOut = append(p.leftOut, fmt.Sprintf("mech=%s: %v", mech.Name, err))
 			continue
 		}
-		for _, r := range candidates(m, mech, chosenMatrix(), seats, sizes) {
-			if ways[way{r.peer, r.wait, r.kernel}] {
+		for _, r := range candidates(m, mech, chosenMatrix(), seats, o.sizes) {
+			r.framed = m == messaging && !o.boundaries
+			if o.ways[r.way] && r.batch <= o.batch {
 				p.rows = append(p.rows, r)
 			}
 		}
@@ -149,52 +172,120 @@ func newPlan(m measure, mechs []Mechanism) (*plan, error) {
 }
 
 // candidates are the rows that a matrix asks for, whether or not the mechanism has the way.
-func candidates(m measure, mech Mechanism, x matrix, seats []cpu.Seat, sizes []int) (rows []row) {
-	same, near := seats[0], seats[0]
+func candidates(m measure, mech Mechanism, x matrix, seats []cpu.Seat, sizes []int) []row {
+	c := choice{measure: m, mech: mech, sizes: sizes, top: largest(sizes, mainSize[m]), same: seats[0], near: seats[0]}
 	if s, ok := cpu.Nearest(seats); ok {
-		near = s
+		c.near = s
 	}
-	top := largest(sizes, mainSize[m])
-	add := func(seat cpu.Seat, sizes []int, ways ...way) {
+	switch {
+	case m == boundaries:
+		c.chooseBoundaries(x)
+	case m == messaging:
+		c.chooseMessages(x, seats)
+	case m == selfLoop:
+		c.chooseSelfLoop(x)
+	default:
+		c.chooseMoved(x, seats)
+	}
+	return c.rows
+}
+
+// A choice collects rows of one measure and mechanism.
+type choice struct {
+	measure    measure
+	mech       Mechanism
+	sizes      []int
+	top        int // the main size
+	same, near cpu.Seat
+	rows       []row
+}
+
+func (c *choice) add(seat cpu.Seat, sizes []int, ways ...way) {
+	for _, size := range sizes {
+		for _, w := range ways {
+			c.rows = append(c.rows, row{measure: c.measure, mech: c.mech, size: size, seat: seat, way: w, batch: 1})
+		}
+	}
+}
+
+// chooseMoved is for Latency and Throughput.
+func (c *choice) chooseMoved(x matrix, seats []cpu.Seat) {
+	top := []int{c.top}
+	switch {
+	case x == full:
+		for _, seat := range seats {
+			c.add(seat, c.sizes, placed(everyWay, seat)...)
+		}
+		return
+	case x == short:
+		c.add(c.same, top, processKernel)
+		if !c.mech.Variant && c.measure == latency {
+			c.add(c.same, top, processNetpoll)
+		}
+		return
+	}
+	c.add(c.same, top, processKernel, threadBlock, processNetpoll)
+	if c.measure == latency {
+		c.add(c.same, top, goroutineNetpoll)
+		c.add(c.near, top, processSpin, processAdaptive)
+	}
+	if c.mech.Variant {
+		return
+	}
+	c.add(c.same, others(c.sizes, c.top), processKernel)
+	if c.near != c.same {
+		c.add(c.near, top, processKernel, threadBlock, processNetpoll)
+	}
+}
+
+func (c *choice) chooseSelfLoop(x matrix) {
+	top := []int{c.top}
+	switch {
+	case x == full:
+		c.add(c.same, c.sizes, selfWays(everyWay)...)
+	case x == short && c.mech.Variant:
+	case x == short:
+		c.add(c.same, top, processKernel)
+	default:
+		c.add(c.same, top, processKernel, threadBlock)
+		if !c.mech.Variant {
+			c.add(c.same, top, goroutineNetpoll)
+		}
+	}
+}
+
+func (c *choice) chooseBoundaries(x matrix) {
+	c.add(c.same, []int{c.top}, threadBlock)
+	if x == full {
+		c.add(c.same, []int{c.top}, threadSpin, goroutineNetpoll)
+	}
+}
+
+func (c *choice) chooseMessages(x matrix, seats []cpu.Seat) {
+	both := func(seat cpu.Seat, sizes []int) {
+		c.add(seat, sizes, processEpoll)
 		for _, size := range sizes {
-			for _, w := range ways {
-				rows = append(rows, row{m, mech, size, seat, w.peer, w.wait, w.kernel})
-			}
+			c.add(seat, []int{size}, processEpoll)
+			c.rows[len(c.rows)-1].batch = maxBatch
 		}
 	}
 	switch {
-	case x == full && m == selfLoop:
-		add(same, sizes, selfWays(everyWay)...)
 	case x == full:
 		for _, seat := range seats {
-			add(seat, sizes, placed(everyWay, seat)...)
+			both(seat, c.sizes)
 		}
-	case x == short && m == selfLoop && mech.Variant:
 	case x == short:
-		add(same, []int{top}, processKernel)
-		if !mech.Variant && m == latency {
-			add(same, []int{top}, processNetpoll)
-		}
-	case m == selfLoop:
-		add(same, []int{top}, processKernel, threadBlock)
-		if !mech.Variant {
-			add(same, []int{top}, goroutineNetpoll)
-		}
+		c.add(c.same, []int{c.top}, processEpoll)
 	default:
-		add(same, []int{top}, processKernel, threadBlock, processNetpoll)
-		if m == latency {
-			add(same, []int{top}, goroutineNetpoll)
-			add(near, []int{top}, processSpin, processAdaptive)
+		both(c.same, []int{c.top})
+		if c.mech.Variant {
+			return
 		}
-		if mech.Variant {
-			return rows
-		}
-		add(same, others(sizes, top), processKernel)
-		if near != same {
-			add(near, []int{top}, processKernel, threadBlock, processNetpoll)
+		c.add(c.same, others(c.sizes, c.top), processEpoll)
+		if c.near != c.same {
+			both(c.near, []int{c.top})
 		}
 	}
-	return rows
 }
 
 // selfWays: a loop has one party, so that of each wait one way will do.
@@ -237,10 +328,18 @@ func others(sizes []int, but int) (rest []int) {
 	return rest
 }
 
-// offers finds out what a mechanism has: the sizes that its messages may have
-// and the ways that it can be measured. What it lacks is added to leftOut by name.
-func (p *plan) offers(m measure, mech Mechanism) (sizes []int, ways map[way]bool, err error) {
-	ways = map[way]bool{}
+// An offer is what a mechanism has: the sizes that its messages may have, the
+// ways in which it can be measured, and how many messages can be gathered.
+type offer struct {
+	sizes      []int
+	ways       map[way]bool
+	boundaries bool
+	batch      int
+}
+
+// offers finds out what a mechanism has. What it lacks is added to leftOut by name.
+func (p *plan) offers(m measure, mech Mechanism) (*offer, error) {
+	o := &offer{ways: map[way]bool{}, batch: maxBatch}
 	var contract *ipcbench.Contract
 	exports := false
 	lacks := map[ipcbench.Wait]error{}
@@ -253,34 +352,50 @@ func (p *plan) offers(m measure, mech Mechanism) (sizes []int, ways map[way]bool
 		c := a.Contract()
 		contract = &c
 		_, exports = a.(ipcbench.Exporter)
+		if c.Boundaries && !isSocket(a) {
+			o.batch = 1 // no sendmmsg
+		}
 		a.Close()
 		b.Close()
 	}
 	if contract == nil {
-		return nil, nil, lacks[ipcbench.Netpoll]
+		return nil, lacks[ipcbench.Netpoll]
 	}
+	o.boundaries = contract.Boundaries
 	for _, s := range everySize[m] {
 		if contract.MaxMessage == 0 || s <= contract.MaxMessage {
-			sizes = append(sizes, s)
+			o.sizes = append(o.sizes, s)
 		}
 	}
-	if len(sizes) == 0 {
-		return nil, nil, fmt.Errorf("its longest message has %d bytes: %w", contract.MaxMessage, errors.ErrUnsupported)
+	if len(o.sizes) == 0 {
+		return nil, fmt.Errorf("its longest message has %d bytes: %w", contract.MaxMessage, errors.ErrUnsupported)
 	}
 	_, known := registered[mech.Name]
 	outside := exports && known && mech.Import != nil
-	if !outside {
+	if !outside && m != boundaries {
 		p.leftOut = append(p.leftOut, fmt.Sprintf("mech=%s/peer=process: needs Mechanism.Import, an ipcbench.Exporter, and the mechanism given to Main", mech.Name))
 	}
-	for _, w := range everyWay {
-		ways[w] = lacks[w.wait] == nil && (outside || w.peer != asProcess)
+	for _, w := range append(everyWay, processEpoll) {
+		o.ways[w] = lacks[w.wait] == nil && (outside || w.peer != asProcess)
 	}
 	for _, w := range ipcbench.Waits() {
 		if err := lacks[w]; err != nil {
 			p.leftOut = append(p.leftOut, fmt.Sprintf("mech=%s/wait=%v: %v", mech.Name, w, err))
 		}
 	}
-	return sizes, ways, nil
+	if m == messaging && o.batch == 1 {
+		p.leftOut = append(p.leftOut, fmt.Sprintf("mech=%s/batch=%d: sendmmsg(2) is for sockets", mech.Name, maxBatch))
+	}
+	return o, nil
+}
+
+func isSocket(ch ipcbench.Channel) bool {
+	d, ok := ch.(ipcbench.Descriptors)
+	if !ok {
+		return false
+	}
+	_, err := unix.GetsockoptInt(d.WriteFD(), unix.SOL_SOCKET, unix.SO_TYPE)
+	return err == nil
 }
 
 // explainPlaces: what the machine lacks is the same in all benchmarks, and is said once.

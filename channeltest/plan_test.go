@@ -22,7 +22,7 @@ func names(rows []row) (names []string) {
 var twoSeats = []cpu.Seat{{Place: cpu.Same}, {Place: cpu.LLC, Second: 1}}
 
 func TestNames(t *testing.T) {
-	r := row{throughput, Mechanism{Name: "tcp", Key: "cc=cubic"}, 64 << 10, twoSeats[1], asProcess, ipcbench.Block, true}
+	r := row{measure: throughput, mech: Mechanism{Name: "tcp", Key: "cc=cubic"}, size: 64 << 10, seat: twoSeats[1], way: processKernel}
 	require.Equal(t, "mech=tcp/size=64KiB/cpu=llc/peer=process/wait=kernel/cc=cubic", r.name())
 	r.measure = latency
 	require.Equal(t, "mech=tcp/size=64KiB/cpu=llc/peer=process/wait=kernel", r.name(), "the key belongs to Throughput")

@@ -25,6 +25,7 @@ type assignment struct {
 	Size      int
 	Wait      ipcbench.Wait
 	Kernel    bool // bare system calls
+	Batch     int
 	First     bool
 }
 
@@ -73,7 +74,7 @@ func (a assignment) party(files []*os.File) (*party, error) {
 		return nil, fmt.Errorf("mechanism %q is not one that Main was given", a.Mechanism)
 	}
 	ends := 1
-	if a.Measure == selfLoop {
+	if a.Measure.alone() {
 		ends = 2
 	}
 	wires := make([]wire, 2)
@@ -83,14 +84,21 @@ func (a assignment) party(files []*os.File) (*party, error) {
 		if err != nil {
 			return nil, err
 		}
-		wires[i] = throughChannel(ch)
-		if a.Kernel {
-			if wires[i], err = throughKernel(ch); err != nil {
-				return nil, err
-			}
+		if wires[i], err = a.wire(ch); err != nil {
+			return nil, err
 		}
 	}
 	return newParty(wires[0], wires[1], a.Size, meter.Process)
+}
+
+func (a assignment) wire(ch ipcbench.Channel) (wire, error) {
+	switch {
+	case a.Measure == messaging:
+		return newCourier(ch, a.Size, a.Batch)
+	case a.Kernel:
+		return throughKernel(ch)
+	}
+	return throughChannel(ch), nil
 }
 
 // processes is a session whose parties are children of the test process, which only supervises.
@@ -114,7 +122,7 @@ func openProcesses(r row) (s session, err error) {
 		defer closeFiles(files)
 		ends = append(ends, files)
 	}
-	if r.measure == selfLoop {
+	if r.measure.alone() {
 		ends = [][]*os.File{append(ends[0], ends[1]...)}
 	}
 	p := &processes{}
@@ -137,7 +145,7 @@ func (p *processes) add(r row, i int, files []*os.File) error {
 		return err
 	}
 	p.peers = append(p.peers, child)
-	err = child.Send(assignment{r.mech.Name, r.measure, r.size, r.wait, r.kernel, i == 0})
+	err = child.Send(assignment{r.mech.Name, r.measure, r.size, r.wait, r.kernel, r.batch, i == 0})
 	if err != nil {
 		return err
 	}

@@ -55,3 +55,5 @@ func congested(b *testing.B) (all []channeltest.Mechanism) {
 	}
 	return all
 }
+func BenchmarkBoundaries(b *testing.B) { channeltest.Boundaries(b, mechanisms...) }
+func BenchmarkMessages(b *testing.B)   { channeltest.Messages(b, mechanisms...) }

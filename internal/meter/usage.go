@@ -37,6 +37,9 @@ func (u Usage) Sub(v Usage) Usage {
 	return Usage{u.User - v.User, u.Sys - v.Sys, u.Voluntary - v.Voluntary, u.Involuntary - v.Involuntary}
 }
 
+// CPU is the time on a CPU, exact to the scheduler's clock.
+func (u Usage) CPU() time.Duration { return u.User + u.Sys }
+
 func read(who int) (Usage, error) {
 	var r unix.Rusage
 	if err := unix.Getrusage(who, &r); err != nil {
