@@ -118,6 +118,12 @@ func (r row) publish(b *testing.B, reports []report) {
 		b.ReportMetric(float64(reports[1].Usage.CPU().Nanoseconds())/n, "cons-cpu-ns/op")
 	case boundaries:
 		b.ReportMetric(float64(reports[0].Messages)/n, "reads/op")
+	case tail:
+		t := reports[0].Tail
+		b.ReportMetric(float64(t.P50), "p50-ns/op")
+		b.ReportMetric(float64(t.P99), "p99-ns/op")
+		b.ReportMetric(float64(t.P999), "p99.9-ns/op")
+		b.ReportMetric(float64(t.Max), "max-ns/op")
 	}
 	b.ReportAllocs()
 	b.ReportMetric(float64(mallocs)/n, "allocs/op")

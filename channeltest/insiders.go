@@ -43,6 +43,7 @@ func openInsiders(r row) (session, error) {
 		if err != nil {
 			return nil, errors.Join(err, s.closeEnds())
 		}
+		p.rate = r.rate
 		s.parties = append(s.parties, p)
 	}
 	return s, nil

@@ -22,6 +22,7 @@ const (
 	selfLoop   measure = "SelfLoop"
 	boundaries measure = "Boundaries"
 	messaging  measure = "Messages"
+	tail       measure = "Tail"
 )
 
 // alone: one party does all.
@@ -35,6 +36,7 @@ type report struct {
 	Bytes    uint64 // allocated
 	Received int64  // bytes that arrived
 	Messages int64  // and, where there are boundaries, in how many messages
+	Tail     meter.Tail
 }
 
 // A party runs its half of a measure over a wire.
@@ -42,6 +44,8 @@ type party struct {
 	wire, back wire   // back: the other end, in a self-loop
 	buf        []byte // pages of its own, as in C: 64 KiB of the Go heap cost 1-4 % more to copy
 	ack        []byte
+	rate       int // of Tail, in round trips a second; 0: one after the other
+	stamps     *stamps
 	usage      func() (meter.Usage, error)
 	began      meter.Usage
 	heap       runtime.MemStats
@@ -71,6 +75,9 @@ func warmUp(n int) int { return min(n/10, 10_000) + 1 }
 func (p *party) run(m measure, first bool, n int) (report, error) {
 	p.report = report{}
 	var err error
+	if m == tail && first {
+		p.stamps = newStamps(n)
+	}
 	runtime.ReadMemStats(&p.heap)
 	mallocs, bytes := p.heap.Mallocs, p.heap.TotalAlloc
 	switch {
@@ -80,7 +87,9 @@ func (p *party) run(m measure, first bool, n int) (report, error) {
 		err = p.runSelf(n, p.loopThree)
 	case m == latency && first:
 		err = p.runFirst(n, p.ping)
-	case m == latency:
+	case m == tail && first:
+		err = p.runFirst(n, p.stamped)
+	case m == latency || m == tail:
 		err = p.runSecond(n, p.echo)
 	case m == messaging && first:
 		err = p.runFirst(n, p.produce)
@@ -93,6 +102,9 @@ func (p *party) run(m measure, first bool, n int) (report, error) {
 	}
 	runtime.ReadMemStats(&p.heap)
 	p.report.Mallocs, p.report.Bytes = p.heap.Mallocs-mallocs, p.heap.TotalAlloc-bytes
+	if m == tail && first && err == nil {
+		p.report.Tail = p.stamps.tail()
+	}
 	return p.report, err
 }
 

@@ -32,6 +32,7 @@ type row struct {
 	way
 	batch  int  // of messages
 	framed bool // messages, on a stream
+	rate   int  // of Tail, in round trips a second; 0: load=closed
 }
 
 func (r row) name() string {
@@ -51,6 +52,10 @@ func (r row) name() string {
 		parts = append(parts, r.mech.Key)
 	case r.measure == messaging:
 		parts = append(parts, fmt.Sprintf("batch=%d", r.batch))
+	case r.measure == tail && r.rate > 0:
+		parts = append(parts, fmt.Sprintf("load=%dk", r.rate/1000))
+	case r.measure == tail:
+		parts = append(parts, "load=closed")
 	}
 	return strings.Join(parts, "/")
 }
@@ -119,8 +124,9 @@ var (
 		selfLoop:   {1, 4 << 10},
 		boundaries: {threeWrites},
 		messaging:  {8, 64, 512},
+		tail:       {1},
 	}
-	mainSize = map[measure]int{latency: 1, throughput: 64 << 10, selfLoop: 1, boundaries: threeWrites, messaging: 8}
+	mainSize = map[measure]int{latency: 1, throughput: 64 << 10, selfLoop: 1, boundaries: threeWrites, messaging: 8, tail: 1}
 )
 
 // A matrix says how much of all possible rows is run.
@@ -182,6 +188,8 @@ func candidates(m measure, mech Mechanism, x matrix, seats []cpu.Seat, sizes []i
 		c.chooseBoundaries(x)
 	case m == messaging:
 		c.chooseMessages(x, seats)
+	case m == tail:
+		c.chooseTail(x, seats)
 	case m == selfLoop:
 		c.chooseSelfLoop(x)
 	default:
@@ -326,6 +334,35 @@ func others(sizes []int, but int) (rest []int) {
 		}
 	}
 	return rest
+}
+
+func (c *choice) chooseTail(x matrix, seats []cpu.Seat) {
+	size := []int{c.top}
+	switch {
+	case x == full:
+		for _, seat := range seats {
+			for _, rate := range []int{0, 1000, 10_000, 50_000} {
+				from := len(c.rows)
+				c.add(seat, size, placed(everyWay, seat)...)
+				for i := range c.rows[from:] {
+					c.rows[from+i].rate = rate
+				}
+			}
+		}
+	case x == short && c.mech.Variant:
+	case x == short:
+		c.add(c.same, size, processKernel)
+	default:
+		c.add(c.same, size, processKernel)
+		if c.mech.Variant {
+			return
+		}
+		c.add(c.same, size, processNetpoll, processKernel)
+		c.rows[len(c.rows)-1].rate = 10_000
+		if c.near != c.same {
+			c.add(c.near, size, processKernel)
+		}
+	}
 }
 
 // An offer is what a mechanism has: the sizes that its messages may have, the

@@ -26,6 +26,7 @@ type assignment struct {
 	Wait      ipcbench.Wait
 	Kernel    bool // bare system calls
 	Batch     int
+	Rate      int
 	First     bool
 }
 
@@ -88,7 +89,12 @@ func (a assignment) party(files []*os.File) (*party, error) {
 			return nil, err
 		}
 	}
-	return newParty(wires[0], wires[1], a.Size, meter.Process)
+	p, err := newParty(wires[0], wires[1], a.Size, meter.Process)
+	if err != nil {
+		return nil, err
+	}
+	p.rate = a.Rate
+	return p, nil
 }
 
 func (a assignment) wire(ch ipcbench.Channel) (wire, error) {
@@ -145,7 +151,7 @@ func (p *processes) add(r row, i int, files []*os.File) error {
 		return err
 	}
 	p.peers = append(p.peers, child)
-	err = child.Send(assignment{r.mech.Name, r.measure, r.size, r.wait, r.kernel, r.batch, i == 0})
+	err = child.Send(assignment{r.mech.Name, r.measure, r.size, r.wait, r.kernel, r.batch, r.rate, i == 0})
 	if err != nil {
 		return err
 	}

@@ -56,4 +56,5 @@ func congested(b *testing.B) (all []channeltest.Mechanism) {
 	return all
 }
 func BenchmarkBoundaries(b *testing.B) { channeltest.Boundaries(b, mechanisms...) }
+func BenchmarkTail(b *testing.B)       { channeltest.Tail(b, mechanisms...) }
 func BenchmarkMessages(b *testing.B)   { channeltest.Messages(b, mechanisms...) }
