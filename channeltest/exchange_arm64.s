@@ -1,7 +1,7 @@
 #include "textflag.h"
 
-// func exchange(trap1, fd1, trap2, fd2 uintptr, p *byte, size, calls int) (done, last int)
-TEXT ·exchange(SB), NOSPLIT, $0-72
+// func exchange(trap1, fd1, trap2, fd2 uintptr, p *byte, size, calls int, stamps *int64) (done, last int)
+TEXT ·exchange(SB), NOSPLIT, $0-80
 	MOVD trap1+0(FP), R8
 	MOVD fd1+8(FP), R9
 	MOVD trap2+16(FP), R10
@@ -9,8 +9,8 @@ TEXT ·exchange(SB), NOSPLIT, $0-72
 	MOVD p+32(FP), R12
 	MOVD size+40(FP), R13
 	MOVD calls+48(FP), R14
+	MOVD stamps+56(FP), R22
 	MOVD $0, R15
-	MOVD R13, R0
 next:
 	CMP  R14, R15
 	BGE  end
@@ -27,8 +27,13 @@ next:
 	MOVD R9, R19
 	MOVD R11, R9
 	MOVD R19, R11
+	TBNZ $0, R15, next
+	CBZ  R22, next
+	MRS  CNTVCT_EL0, R20
+	ADD  R15<<2, R22, R21
+	MOVD R20, -8(R21) // stamps[R15/2-1]
 	B    next
 end:
-	MOVD R15, done+56(FP)
-	MOVD R0, last+64(FP)
+	MOVD R15, done+64(FP)
+	MOVD R0, last+72(FP)
 	RET

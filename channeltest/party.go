@@ -103,7 +103,7 @@ func (p *party) run(m measure, first bool, n int) (report, error) {
 	runtime.ReadMemStats(&p.heap)
 	p.report.Mallocs, p.report.Bytes = p.heap.Mallocs-mallocs, p.heap.TotalAlloc-bytes
 	if m == tail && first && err == nil {
-		p.report.Tail = p.stamps.tail()
+		p.report.Tail, err = p.stamps.tail(p.report.Elapsed)
 	}
 	return p.report, err
 }
@@ -177,7 +177,7 @@ func (p *party) end() error {
 // ping and echo are n round trips.
 func (p *party) ping(n int) error {
 	if k, ok := p.wire.(*kernelWire); ok {
-		return k.ping(p.buf, n)
+		return k.ping(p.buf, n, nil)
 	}
 	for range n {
 		if err := p.wire.write(p.buf); err != nil {

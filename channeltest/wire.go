@@ -90,40 +90,53 @@ func (w *kernelWire) read(p []byte) (int, error) {
 
 func (w *kernelWire) messages() bool { return w.boundaries }
 
-// ping and echo are n round trips.
-func (w *kernelWire) ping(p []byte, n int) error { return w.alternate(true, p, 2*n) }
-func (w *kernelWire) echo(p []byte, n int) error { return w.alternate(false, p, 2*n) }
+// ping and echo are n round trips; stamps, if not nil, gets the ticks at the end of each.
+func (w *kernelWire) ping(p []byte, n int, stamps []int64) error {
+	return w.alternate(true, p, n, stamps)
+}
 
-// alternate writes p and reads it, calls times in all. A short message lies on
-// the stack, beside all else that is used.
-func (w *kernelWire) alternate(writing bool, p []byte, calls int) error {
+func (w *kernelWire) echo(p []byte, n int) error { return w.alternate(false, p, n, nil) }
+
+// alternate writes p and reads it n times, or reads it and writes it. A short
+// message lies on the stack, beside all else that is used.
+func (w *kernelWire) alternate(writing bool, p []byte, n int, stamps []int64) error {
 	var short [64]byte
 	q := p
 	if len(p) <= len(short) {
 		q = short[:len(p)]
 	}
-	for calls > 0 {
-		trap1, fd1, trap2, fd2 := uintptr(unix.SYS_WRITE), w.w, uintptr(unix.SYS_READ), w.r
-		if !writing {
-			trap1, fd1, trap2, fd2 = trap2, fd2, trap1, fd1
+	trap1, fd1, trap2, fd2 := uintptr(unix.SYS_WRITE), w.w, uintptr(unix.SYS_READ), w.r
+	if !writing {
+		trap1, fd1, trap2, fd2 = trap2, fd2, trap1, fd1
+	}
+	for i := 0; i < n; i++ {
+		var stamp *int64
+		if stamps != nil {
+			stamp = &stamps[i]
 		}
-		done, last := exchange(trap1, fd1, trap2, fd2, unsafe.SliceData(q), len(q), calls)
-		if calls -= done; calls == 0 {
+		calls, last := exchange(trap1, fd1, trap2, fd2, unsafe.SliceData(q), len(q), 2*(n-i), stamp)
+		if i += calls / 2; i == n {
 			break
 		}
-		if done%2 == 1 {
-			writing = !writing
+		if calls%2 == 0 {
+			if err := w.finish(writing, q, last); err != nil {
+				return err
+			}
+			last = notYet
 		}
-		if err := w.finish(writing, q, last); err != nil {
+		if err := w.finish(!writing, q, last); err != nil {
 			return err
 		}
-		writing = !writing
-		calls--
+		if stamps != nil {
+			stamps[i] = ticks()
+		}
 	}
 	return nil
 }
 
-// finish does the rest of a call that moved fewer bytes than p has, or failed. What failed it tries again.
+const notYet = -1 // in place of a call's result
+
+// finish does the rest of a call that moved fewer bytes than p has, or failed. What failed, or was not made yet, it tries.
 func (w *kernelWire) finish(writing bool, p []byte, moved int) error {
 	switch {
 	case moved == 0 && !writing:

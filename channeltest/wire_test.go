@@ -60,9 +60,11 @@ func TestKernelWireEchoesWhatComesInPieces(t *testing.T) {
 func TestKernelWirePings(t *testing.T) {
 	allowBareCalls(t)
 	const size, n = 4096, 100
+	stamps := make([]int64, n)
+	began := ticks()
 	w, far := openKernelWire(t)
 	ended := make(chan error, 1)
-	go func() { ended <- w.ping(make([]byte, size), n) }()
+	go func() { ended <- w.ping(make([]byte, size), n, stamps) }()
 	message := make([]byte, size)
 	for i := range n {
 		_, err := io.ReadFull(far, message)
@@ -73,6 +75,11 @@ func TestKernelWirePings(t *testing.T) {
 		}
 	}
 	require.NoError(t, <-ended)
+	for i, at := range stamps { // each of them, in order
+		require.Greater(t, at, began, i)
+		began = at
+	}
+	require.GreaterOrEqual(t, ticks(), began)
 }
 
 func TestKernelWireMeetsTheEnd(t *testing.T) {
@@ -80,5 +87,5 @@ func TestKernelWireMeetsTheEnd(t *testing.T) {
 	require.NoError(t, far.CloseWrite())
 	assert.ErrorIs(t, w.echo(make([]byte, 1), 10), io.EOF)
 	require.NoError(t, far.Close())
-	assert.ErrorIs(t, w.ping(make([]byte, 1), 10), unix.EPIPE)
+	assert.ErrorIs(t, w.ping(make([]byte, 1), 10, nil), unix.EPIPE)
 }
