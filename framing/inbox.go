@@ -1,0 +1,153 @@
+package framing
+
+import (
+	"bufio"
+	"io"
+)
+
+// firstBuffer is how many bytes are read ahead, and all the memory that a peer
+// gets for a header, whatever it claims.
+const firstBuffer = 16 << 10
+
+// An inbox holds the bytes that have arrived and are not taken yet.
+type inbox struct {
+	format     Format
+	sized      sized     // format, if it is
+	resumable  resumable // format, if it is
+	buf        []byte
+	start, end int   // of the unread bytes in buf
+	seen       int   // that many unread bytes hold no whole frame
+	err        error // final: bytes that are no frame, or the end within one
+	late       error // came from the stream together with bytes
+}
+
+func newInbox(f Format) inbox {
+	in := inbox{format: f}
+	in.sized, _ = f.(sized)
+	in.resumable, _ = f.(resumable)
+	return in
+}
+
+func (in *inbox) unread() []byte { return in.buf[in.start:in.end] }
+
+// next takes a whole frame, if there is one, and returns its message, which is
+// valid until the next fill.
+func (in *inbox) next() (msg []byte, ok bool) {
+	data := in.buf[in.start:in.end]
+	if in.seen > 0 {
+		return in.resume(data)
+	}
+	msg, size, err := in.format.Next(data)
+	if err == nil && uint(size-1) < uint(len(data)) {
+		in.start += size
+		return msg, true
+	}
+	return in.incomplete(data, size, err)
+}
+
+// resume is next of a frame that was not complete the last time.
+func (in *inbox) resume(data []byte) (msg []byte, ok bool) {
+	if len(data) == in.seen || in.err != nil {
+		return nil, false
+	}
+	var size int
+	var err error
+	if in.resumable != nil {
+		msg, size, err = in.resumable.nextFrom(data, in.seen)
+	} else {
+		msg, size, err = in.format.Next(data)
+	}
+	if err == nil && uint(size-1) < uint(len(data)) {
+		in.start, in.seen = in.start+size, 0
+		return msg, true
+	}
+	return in.incomplete(data, size, err)
+}
+
+func (in *inbox) incomplete(data []byte, size int, err error) (msg []byte, ok bool) {
+	in.seen = len(data)
+	switch {
+	case in.err != nil:
+	case err != nil:
+		in.err = err
+	case size != 0:
+		in.err = failed("next", "a frame of %d bytes in %d: %w", size, len(data), ErrFrameInvalid)
+	}
+	return nil, false
+}
+
+// coming is the length of the message that the unread bytes begin, if its header says it and is there.
+func (in *inbox) coming() (head, body int) {
+	if in.sized == nil || in.start == in.end {
+		return 0, 0
+	}
+	head, body, _ = in.sized.header(in.unread())
+	return head, body
+}
+
+// room returns where further bytes go. The memory grows with what has arrived.
+func (in *inbox) room() []byte {
+	if in.start > 0 {
+		in.end = copy(in.buf, in.unread())
+		in.start = 0
+	}
+	if len(in.buf)-in.end <= len(in.buf)/4 {
+		in.grow(max(2*len(in.buf), firstBuffer))
+	}
+	return in.buf[in.end:]
+}
+
+func (in *inbox) grow(size int) {
+	bigger := make([]byte, size)
+	copy(bigger, in.buf[:in.end])
+	in.buf = bigger
+}
+
+// keep adds bytes that have arrived elsewhere.
+func (in *inbox) keep(p []byte) {
+	if need := in.end + len(p); need > len(in.buf) {
+		in.grow(max(2*len(in.buf), need))
+	}
+	in.end += copy(in.buf[in.end:], p)
+}
+
+// fill reads once, at most limit bytes. Where a stream ends within a frame, it is io.ErrUnexpectedEOF.
+func (in *inbox) fill(read func([]byte) (int, error), limit int) error {
+	if err := in.late; err != nil {
+		in.late = nil
+		return in.ended(err)
+	}
+	room := in.room()
+	room = room[:min(limit, len(room))]
+	for range 100 { // as bufio.Reader has it
+		n, err := read(room)
+		switch {
+		case uint(n) > uint(len(room)):
+			return &opError{"read", bufio.ErrBadReadCount}
+		case n > 0:
+			in.end += n
+			in.late = err
+			return nil
+		case err != nil:
+			return in.ended(err)
+		}
+	}
+	return &opError{"read", io.ErrNoProgress}
+}
+
+// ended makes of the end of the stream what it is here. The error within a frame is final.
+func (in *inbox) ended(err error) error {
+	if err == io.EOF && in.start < in.end {
+		in.err = io.ErrUnexpectedEOF
+		return in.err
+	}
+	return err
+}
+
+// remains returns what there is of the message that the end of the stream has cut, once.
+func (in *inbox) remains() []byte {
+	head, _ := in.coming()
+	rest := in.unread()[head:]
+	in.start, in.seen = in.end, 0
+	return rest
+}
