@@ -26,8 +26,9 @@ type Channel interface {
 	// with Boundaries as exactly one message. Writes of several goroutines on
 	// one end never interleave. A message longer than Contract().MaxMessage is
 	// ErrMessageTooLong, and an empty one that the mechanism cannot carry is
-	// ErrEmptyMessage; neither sends anything. A Write whose reader is gone
-	// fails with EPIPE, ECONNRESET or ECONNREFUSED.
+	// ErrEmptyMessage; neither sends anything. An empty Write to a stream returns 0, nil.
+	// Once its reader is gone, a Write sooner or later (over TCP not the first) fails with EPIPE, ECONNRESET,
+	// ECONNREFUSED or ENOTCONN.
 	Write(p []byte) (n int, err error)
 
 	// CloseWrite ends the outgoing direction: the peer reads what is on its
@@ -54,7 +55,8 @@ type Contract struct {
 	// Boundaries: one Write is one Read. Without, the channel is a stream of bytes.
 	Boundaries bool
 	// EndOfStream: the peer's CloseWrite or Close, or its death, is read as
-	// io.EOF. Without, a Read waits for ever for a peer that has gone.
+	// io.EOF; on a socket ECONNRESET comes first or instead where the peer left data unread.
+	// Without, a Read waits for ever for a peer that has gone.
 	EndOfStream bool
 	// Files: the mechanism can carry open files (SCM_RIGHTS, unix(7)).
 	Files bool
@@ -103,7 +105,8 @@ func (w Wait) String() string {
 
 // A Deadliner has deadlines, as net.Conn has them: absolute times after which
 // a call, pending or to come, returns an error that is os.ErrDeadlineExceeded.
-// The zero time means no deadline.
+// The zero time means no deadline. A deadline that has passed wins over data that is there.
+// TryRead and TryWrite have none.
 type Deadliner interface {
 	SetDeadline(t time.Time) error
 	SetReadDeadline(t time.Time) error
@@ -118,19 +121,21 @@ type NonBlocking interface {
 	// TryWrite takes what the channel has room for. It returns n ≥ 1 and nil if
 	// anything was taken (on a stream n may be less than len(p); with
 	// Boundaries it is len(p), or 0 for an empty message), else 0 and an error
-	// that is ErrWouldBlock.
+	// that is ErrWouldBlock. An empty p on a stream is 0, nil.
 	TryWrite(p []byte) (n int, err error)
 }
 
 // Descriptors gives the numbers of a channel's descriptors, to hand to a
-// poller. They are owned by the channel and valid until its Close; -1 after.
+// poller. They are owned by the channel and valid until its Close; -1 after. The one
+// that CloseWrite gives back, of a pipe, is -1 from then on.
 type Descriptors interface {
 	ReadFD() int
 	WriteFD() int
 }
 
 // An Exporter duplicates its descriptors for a child process, in the order
-// that the FromFiles function of its package takes them. The caller closes them.
+// that the FromFiles function of its package takes them. The caller closes them. After
+// Close, and on a pipe after CloseWrite, it is os.ErrClosed.
 type Exporter interface {
 	Files() ([]*os.File, error)
 }

@@ -106,7 +106,12 @@ func TestReadmeNames(t *testing.T) {
 	for _, mech := range regexp.MustCompile(`mech=([a-z][\w-]*)`).FindAllStringSubmatch(text, -1) {
 		require.Contains(t, code, `"`+mech[1]+`"`)
 	}
-	for _, key := range regexp.MustCompile(`[/ ](size|cpu|peer|wait|cc)=`).FindAllStringSubmatch(text, -1) {
-		require.Contains(t, code, key[1]+"=")
+	for _, key := range regexp.MustCompile(`[/ ](size|cpu|peer|wait|cc|batch|load)=`).FindAllStringSubmatch(text, -1) {
+		require.Contains(t, code, `"`+key[1]+"=")
+	}
+	for _, key := range regexp.MustCompile(`[ ,'(]/([a-z]+)\b`).FindAllStringSubmatch(strings.Join(commands(t), "\n"), -1) {
+		if key[1] != "gomaxprocs" { // benchstat's own
+			require.Contains(t, code, key[1]+"=")
+		}
 	}
 }

@@ -4,6 +4,7 @@ package channeltest
 
 import (
 	"errors"
+	"io"
 	"os"
 	"syscall"
 	"time"
@@ -75,7 +76,7 @@ func tryEnd(t *trial) {
 	t.step("Close")
 	t.close(a)
 	t.end(pending, "a Read whose peer has closed")
-	if pending.n != 0 || pending.err == nil || pending.err.Error() != "EOF" {
+	if pending.n != 0 || pending.err != io.EOF {
 		t.fail("a Read whose peer has closed returned %d, %v", pending.n, pending.err)
 	}
 	t.readEnd(b)

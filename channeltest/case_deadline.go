@@ -27,24 +27,18 @@ var past = time.Unix(1, 0)
 func tryReadDeadline(t *trial) {
 	a, b := t.pair()
 	d := t.deadliner(b)
-	expect := func(what string, n int, err error) {
-		if n != 0 {
-			t.fail("%s: Read returned %d", what, n)
-		}
-		t.wantIs(what, err, os.ErrDeadlineExceeded)
-	}
 	read := func() (int, error) { return b.Read(make([]byte, 10)) }
 
 	t.check(d.SetReadDeadline(past), "SetReadDeadline")
 	t.step("Read with a deadline in the past")
 	n, err := read()
-	expect("a deadline in the past", n, err)
+	t.wantLate("a deadline in the past", n, err)
 	t.write(b, []byte("the other direction has none"))
 
 	t.write(a, []byte("kept"))
 	t.step("Read with a deadline in the past, and data")
 	n, err = read()
-	expect("a deadline in the past, and data", n, err)
+	t.wantLate("a deadline in the past, and data", n, err)
 	t.check(d.SetReadDeadline(time.Time{}), "no deadline")
 	if got := t.read(b, 4); string(got) != "kept" {
 		t.fail("after a deadline %q arrived", got)
@@ -53,8 +47,11 @@ func tryReadDeadline(t *trial) {
 	t.check(d.SetReadDeadline(time.Now().Add(20*time.Millisecond)), "SetReadDeadline")
 	t.step("Read with a deadline")
 	n, err = read()
-	expect("a deadline that passes", n, err)
+	t.wantLate("a deadline that passes", n, err)
+	t.tryDeadlinesBesideRead(a, d, read)
+}
 
+func (t *trial) tryDeadlinesBesideRead(a ipcbench.Channel, d ipcbench.Deadliner, read func() (int, error)) {
 	for _, set := range []func(time.Time) error{d.SetReadDeadline, d.SetDeadline} {
 		t.check(set(time.Time{}), "no deadline")
 		pending := begin(read)
@@ -62,7 +59,7 @@ func tryReadDeadline(t *trial) {
 		t.step("a deadline set beside a Read")
 		t.check(set(past), "a deadline")
 		t.end(pending, "a Read whose deadline was set beside it")
-		expect("a deadline set beside the Read", pending.n, pending.err)
+		t.wantLate("a deadline set beside the Read", pending.n, pending.err)
 	}
 
 	const soon, later = 30 * time.Millisecond, 90 * time.Millisecond
@@ -72,7 +69,7 @@ func tryReadDeadline(t *trial) {
 	t.check(d.SetDeadline(start.Add(later)), "a later deadline")
 	inTime := time.Since(start) < soon // else the Read had every right to end
 	t.end(pending, "a Read whose deadline was moved")
-	expect("a deadline moved later beside the Read", pending.n, pending.err)
+	t.wantLate("a deadline moved later beside the Read", pending.n, pending.err)
 	if took := time.Since(start); inTime && took < later {
 		t.fail("a deadline moved to %v beside a Read ended it after %v", later, took)
 	}
@@ -87,6 +84,14 @@ func tryReadDeadline(t *trial) {
 	if pending.n != 4 || pending.err != nil {
 		t.fail("a Read after its deadlines returned %d, %v", pending.n, pending.err)
 	}
+}
+
+// wantLate fails unless a Read has ended by its deadline and read nothing.
+func (t *trial) wantLate(what string, n int, err error) {
+	if n != 0 {
+		t.fail("%s: Read returned %d", what, n)
+	}
+	t.wantIs(what, err, os.ErrDeadlineExceeded)
 }
 
 func tryWriteDeadline(t *trial) {

@@ -6,7 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
+	"io"
 	"sync"
 	"syscall"
 	"testing"
@@ -255,7 +255,7 @@ func tryTryRead(t *trial) {
 	if a.Contract().EndOfStream {
 		t.close(a)
 		t.readEnd(b)
-		if n, err := nb.TryRead(buf); n != 0 || fmt.Sprint(err) != "EOF" {
+		if n, err := nb.TryRead(buf); n != 0 || err != io.EOF {
 			t.fail("TryRead at the end returned %d, %v", n, err)
 		}
 	}

@@ -14,12 +14,12 @@ import (
 	"github.com/seed-e1736cc0/ipcbench"
 )
 
-// Conformance tries every promise that a mechanism's Contract makes, in each
-// wait that it offers. A case is a subtest, named <wait>/<case>, that ends
+// Conformance tries what a Channel and its Contract promise, in each wait that it
+// offers. What it does not try: AtomicWrite between processes, and Files. A case is a subtest, named <wait>/<case>, that ends
 // within a minute whatever the channel does. The cases:
 //
 //	contract        the Contract agrees with itself, with the mechanism's name and with the other end
-//	bulk            64 MiB in both directions at once, in odd sizes: order and content
+//	bulk            64 MiB (8 with -short or -race) in both directions at once, in odd sizes: order and content
 //	three-writes    the writes of 3, 2 and 4 bytes: three reads, or one stream of 9
 //	boundaries      messages of 1 byte, of MaxMessage, and one more
 //	short-buffer    what fits and ErrTruncated; the next Read starts at the next message

@@ -17,6 +17,7 @@
 //	func BenchmarkSelfLoop(b *testing.B)   { channeltest.SelfLoop(b, mine) }
 //	func BenchmarkBoundaries(b *testing.B) { channeltest.Boundaries(b, mine) }
 //	func BenchmarkMessages(b *testing.B)   { channeltest.Messages(b, mine) }
+//	func BenchmarkTail(b *testing.B)       { channeltest.Tail(b, mine) }
 //
 // TestMain and Import are for peers in other processes: they are the test binary
 // run again, and get the descriptors that the channel's Files returned (see
@@ -52,7 +53,10 @@
 //     The kernel splits it by ticks, so that the sum is good to a microsecond and the parts are good in the mean.
 //   - vcsw/op, ivcsw/op: voluntary context switches of both parties (somebody
 //     slept) and involuntary ones (somebody was pushed off a CPU).
-//   - allocs/op, B/op: allocations of both parties.
+//   - allocs/op, B/op: allocations of both parties, their warm-up included.
+//
+// Tail has p50-ns/op, p99-ns/op, p99.9-ns/op and max-ns/op; load= is closed, or
+// how many round trips are due a second. Messages has prod-cpu-ns/op and cons-cpu-ns/op, Boundaries reads/op.
 //
 // A party that dies or says nothing for too long fails its row within seconds,
 // with its exit status; the run goes on.

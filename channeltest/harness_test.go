@@ -161,3 +161,36 @@ func TestBenchmarkGoesOn(t *testing.T) {
 	require.NotContains(t, text, "leaked")
 	require.NotContains(t, text, "panic")
 }
+
+// A spendthrift allocates as many times as it says, in each Write.
+type spendthrift struct {
+	ipcbench.Channel
+	times int
+}
+
+var wasted []byte
+
+func (w spendthrift) Write(p []byte) (int, error) {
+	for range w.times {
+		wasted = make([]byte, 1)
+	}
+	return w.Channel.Write(p)
+}
+
+// What both parties allocate is counted once.
+func TestAllocationsAreCounted(t *testing.T) {
+	mech := pipes
+	mech.Pair = func(w ipcbench.Wait) (a, b ipcbench.Channel, err error) {
+		a, b, err = pipes.Pair(w)
+		return spendthrift{a, 3}, spendthrift{b, 2}, err
+	}
+	for _, w := range []way{threadBlock, goroutineNetpoll} {
+		s := open(t, row{measure: latency, mech: mech, size: 1, seat: here, way: w})
+		const n = 10_000
+		reports, err := s.run(n, 10*time.Second)
+		require.NoError(t, err)
+		perOp := float64(reports[0].Mallocs+reports[1].Mallocs) / n
+		require.InDelta(t, 5, perOp, 1, "%v: and a tenth for the warm-up", w)
+		require.NoError(t, s.close())
+	}
+}

@@ -78,8 +78,11 @@ func (s *insiders) run(n int, limit time.Duration) (_ []report, err error) {
 	if err != nil {
 		return nil, err // a party that still runs may be writing to reports
 	}
-	if s.row.peer == asGoroutine && len(reports) > 1 {
-		reports[1].Usage = meter.Usage{} // the first one's is the whole process's already
+	if len(reports) > 1 { // what the first one has of the whole process is not to be counted twice
+		reports[1].Mallocs, reports[1].Bytes = 0, 0
+		if s.row.peer == asGoroutine {
+			reports[1].Usage = meter.Usage{}
+		}
 	}
 	return reports, nil
 }

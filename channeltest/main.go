@@ -22,8 +22,8 @@ var registered = map[string]Mechanism{}
 
 // Main runs the tests and benchmarks of a package; TestMain passes its result to
 // os.Exit. It is what makes peers in other processes possible: they are the test binary run again,
-// and turn off here before a flag is parsed. For the mechanisms named, Latency,
-// Throughput, SelfLoop and Conformance have such peers.
+// and turn off here before a flag is parsed. For the mechanisms named, the
+// benchmarks and Conformance have such peers.
 //
 // Main raises the soft limit on descriptors to the hard one, prints the
 // machine's facts before benchmarks (see IPCBENCH_CONFIG in the package

@@ -100,8 +100,8 @@ func TestChild(t *testing.T) {
 	}
 }
 
-// nobody makes a command run without privileges; a test skips where it cannot be had.
-func nobody(t *testing.T) func(*exec.Cmd) {
+// nobody makes a command run without privileges.
+func nobody() func(*exec.Cmd) {
 	if os.Getuid() != 0 {
 		return nil // already so, unless capabilities were given to the file
 	}

@@ -21,7 +21,7 @@ type Config struct {
 	// Wait is how Read and Write wait.
 	Wait ipcbench.Wait
 	// Capacity is how many bytes each pipe should hold; 0 is the system's
-	// default, 65536. The kernel rounds it up to a power of two of at least a page (F_SETPIPE_SZ,
+	// default, 16 pages (65536 where a page has 4096). The kernel rounds it up to a power of two of at least a page (F_SETPIPE_SZ,
 	// fcntl(2)): Channel.Capacity says what came of it. Above
 	// /proc/sys/fs/pipe-max-size it takes CAP_SYS_RESOURCE and is EPERM without;
 	// past 2 GiB it is EINVAL.
@@ -143,7 +143,7 @@ func setCapacity(w, capacity int) error {
 	if capacity == 0 {
 		return nil
 	}
-	if capacity < 0 {
+	if capacity < 0 || int64(capacity) > 1<<31 { // fcntl would cut it to 32 bits
 		return fmt.Errorf("capacity %d: %w", capacity, unix.EINVAL)
 	}
 	_, err := unix.FcntlInt(uintptr(w), unix.F_SETPIPE_SZ, capacity)

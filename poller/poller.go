@@ -19,20 +19,22 @@ type Poller interface {
 	//
 	// It fails with EEXIST if fd is registered, EBADF if it is not open,
 	// ErrNotPollable if its file knows no readiness, ErrDescriptorRange if
-	// Select cannot represent it, and errors.ErrUnsupported if the kind lacks
-	// the interest. A registration left behind by a descriptor that was closed
+	// Select cannot represent it, errors.ErrUnsupported if the kind lacks
+	// the interest, EINVAL for an interest that does not exist, EMFILE or ENFILE if no
+	// descriptor is left to look at the file with, and os.ErrClosed after Close. A registration left behind by a descriptor that was closed
 	// without Remove is replaced.
 	Add(fd int, in Interest) error
 
 	// Modify replaces the interest of fd, makes a spent OneShot count again,
 	// and as Add does reports what is ready already. It fails with ENOENT if fd
-	// is not registered, and as Add does for an interest that the kind lacks.
+	// is not registered, EBADF if it has been closed, os.ErrClosed after Close, and as Add does for
+	// an interest that the kind lacks or that does not exist.
 	Modify(fd int, in Interest) error
 
 	// Remove ends the registration of fd: no later Wait reports it, and events
 	// already returned are not Current any more. Call it before closing the
-	// descriptor. It fails with ENOENT if fd is not registered, and with
-	// nothing else: a descriptor that has been closed is removed all the same.
+	// descriptor. It fails with ENOENT if fd is not registered and
+	// os.ErrClosed after Close; a descriptor that has been closed is removed all the same.
 	Remove(fd int) error
 
 	// Wait blocks until a registered descriptor is ready, stores at most
@@ -47,7 +49,8 @@ type Poller interface {
 	// It fails with os.ErrClosed after Close, with ErrBusy while another Wait is
 	// under way, with EINVAL if events is empty, and on Select and SelectWide
 	// with EBADF, once, for a registered descriptor that has been closed, which
-	// the Error names. It does not allocate, but for a buffer that grows with
+	// the Error names. Epoll makes its set anew if it must, which can fail with EMFILE
+	// or ENFILE. It does not allocate, but for a buffer that grows with
 	// the longest events ever given.
 	Wait(events []Event, timeout time.Duration) (n int, err error)
 

@@ -32,7 +32,7 @@ type Config struct {
 	// doubles what is asked and cuts it silently to twice net.core.wmem_max and
 	// rmem_max: Channel.Buffers says what came of it. Negative is EINVAL.
 	SendBuffer, RecvBuffer int
-	// Timeout limits how long Dial and Pair wait for the connection; 0: as long as the kernel tries.
+	// Timeout limits how long Dial and Pair wait for the connection; 0: Dial as long as the kernel tries, Pair 10 s.
 	Timeout time.Duration
 }
 

@@ -13,7 +13,8 @@ import (
 
 // Dial connects to a listener of the kind, or with Dgram to a receiver that Bind
 // made. While the listener's queue is full it waits, and is os.ErrDeadlineExceeded after Config.Timeout.
-// Where nobody listens it is ECONNREFUSED, or ENOENT if there is no file.
+// Where nobody listens it is ECONNREFUSED, or ENOENT if there is no file; a socket of another kind is
+// EPROTOTYPE, and one whose file may not be written EACCES.
 func Dial(k Kind, addr string, cfg Config) (*Channel, error) {
 	return DialContext(context.Background(), k, addr, cfg)
 }

@@ -26,7 +26,7 @@
 // An address that begins with '@' or a NUL byte is an abstract name, up to 107 bytes
 // after the first; NULs in it count. It has no file and no permissions: everybody in the network
 // namespace may connect. Every other address is a path of up to 107 bytes.
-// Anything longer is an error, and nothing is cut.
+// Anything longer is ENAMETOOLONG, and nothing is cut.
 //
 // [Listen] and [Bind] make the file of a path under a temporary name, with its
 // mode, and link it into place when connections are taken: there is no moment

@@ -24,7 +24,8 @@ type Listener struct {
 // Listen takes connections of a Stream or SeqPacket at a path or an abstract
 // name; "@" alone has the kernel choose a name, which Addr tells. The queue of
 // connections not yet accepted is as long as net.core.somaxconn allows.
-// Close removes the file if it is still the listener's own.
+// An address that is in use, or a file that is no socket, is EADDRINUSE; Dgram is EOPNOTSUPP (see Bind).
+// Close removes the file if it is still the listener's own, and resets connections that nobody has accepted.
 func Listen(k Kind, addr string, cfg Config) (*Listener, error) {
 	l, err := listen(k, addr, cfg)
 	return l, fd.Wrap("unixsock", "listen", err)
