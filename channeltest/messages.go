@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"syscall"
 	"testing"
 	"unsafe"
 
@@ -182,24 +181,6 @@ func (c *courier) check(message []byte) error {
 	}
 	c.next++
 	return nil
-}
-
-// call makes a system call until it does not say EAGAIN, and waits for the descriptor in between.
-func (p *poll) call(trap, fd uintptr, at unsafe.Pointer, n, flags uintptr) (int, error) {
-	for {
-		got, _, errno := syscall.RawSyscall6(trap, fd, uintptr(at), n, flags, 0, 0)
-		switch errno {
-		case 0:
-			return int(got), nil
-		case unix.EAGAIN:
-			if err := p.wait(); err != nil {
-				return 0, err
-			}
-		case unix.EINTR:
-		default:
-			return 0, errno
-		}
-	}
 }
 
 func (c *courier) write(p []byte) error {
