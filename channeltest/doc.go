@@ -61,9 +61,12 @@
 // A party that dies or says nothing for too long fails its row within seconds,
 // with its exit status; the run goes on.
 //
+// After the benchmarks a line says how much of the CPUs' time the hypervisor has
+// stolen and what the load was, and warns above 1 % and above one a CPU.
+//
 // # How much is run
 //
-// The default is the whole story in a few minutes: each mechanism at its main
+// A row takes half a second unless -benchtime says otherwise. The default is the whole story in a few minutes: each mechanism at its main
 // size in each peer and wait on one CPU, spinning and the wake-up of another CPU,
 // and further sizes for the mechanisms that are not variants of another. With
 // -short it is a core of that. The environment says more:

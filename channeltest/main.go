@@ -27,7 +27,8 @@ var registered = map[string]Mechanism{}
 //
 // Main raises the soft limit on descriptors to the hard one, prints the
 // machine's facts before benchmarks (see IPCBENCH_CONFIG in the package
-// documentation), and fails the run if it leaves descriptors open, children
+// documentation), has each row take half a second unless -benchtime says otherwise, prints how noisy it
+// was after them, and fails the run if it leaves descriptors open, children
 // running, or threads pinned.
 func Main(m *testing.M, mechs ...Mechanism) int {
 	for _, mech := range mechs {
@@ -37,9 +38,10 @@ func Main(m *testing.M, mechs ...Mechanism) int {
 	raiseDescriptorLimit()
 	flag.Parse()
 	if f := flag.Lookup("test.bench"); f != nil && f.Value.String() != "" {
-		for _, line := range host.Lines(os.Getenv("IPCBENCH_CONFIG") == "1") {
-			fmt.Println(line)
-		}
+		printLines(host.Lines(os.Getenv("IPCBENCH_CONFIG") == "1"))
+		setBenchtime()
+		noise := host.StartWatch()
+		defer func() { printLines(noise.Lines()) }()
 	}
 	before, err := openDescriptors()
 	code := m.Run()
@@ -52,6 +54,23 @@ func Main(m *testing.M, mechs ...Mechanism) int {
 		code = max(code, 1)
 	}
 	return code
+}
+
+// setBenchtime has each row take half the usual second unless -benchtime says
+// otherwise: that is tens of thousands of operations, and all rows take a few minutes.
+func setBenchtime() {
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.benchtime" })
+	const usual = "500ms"
+	if !given && flag.Set("test.benchtime", usual) == nil {
+		fmt.Println("# benchtime:", usual)
+	}
+}
+
+func printLines(lines []string) {
+	for _, line := range lines {
+		fmt.Println(line)
+	}
 }
 
 // roles are what a child process can be told to play.
