@@ -50,8 +50,10 @@ type side struct {
 	pollfd    [1]unix.PollFd
 	timeout   unix.Timespec
 	iov       [2]unix.Iovec
-	spareByte byte
+	spareByte [1]byte
 	noNoWait  bool // the kernel has no RWF_NOWAIT for pipes
+	carrying  bool // the message under way has ancillary data
+	ancillary *ancillary
 	oneCPU    bool // GOMAXPROCS is 1: the other party may be a goroutine that needs ours
 }
 

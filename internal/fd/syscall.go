@@ -38,6 +38,8 @@ const (
 // boundaries a read returns the length that the message had, which may exceed len(p).
 func (s *side) transfer(p []byte, m mode) (int, unix.Errno) {
 	switch {
+	case s.carrying:
+		return s.message(p, m)
 	case !s.kind.isPipe() && s.write:
 		return s.send(p, m)
 	case !s.kind.isPipe():
@@ -106,7 +108,7 @@ func (s *side) pipeNoWait(p []byte) (int, unix.Errno) {
 func (s *side) spare(p []byte) *unix.Iovec {
 	s.iov[0].Base = unsafe.SliceData(p)
 	s.iov[0].SetLen(len(p))
-	s.iov[1].Base = &s.spareByte
+	s.iov[1].Base = &s.spareByte[0]
 	s.iov[1].SetLen(1)
 	return &s.iov[0]
 }
