@@ -3,16 +3,12 @@
 package unixsock
 
 import (
-	"bufio"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -156,72 +152,4 @@ func files(t *testing.T, dir string) (names []string) {
 		names = append(names, e.Name())
 	}
 	return names
-}
-
-// A child is the test binary run again. It plays a role of TestChild and is killed at the test's end.
-type child struct {
-	*exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Reader
-}
-
-const roleKey = "UNIXSOCK_TEST_ROLE"
-
-func start(t *testing.T, role string) *child {
-	c := &child{Cmd: exec.Command("/proc/self/exe", "-test.run=^TestChild$")}
-	c.Env = append(os.Environ(), roleKey+"="+role, "GORACE=atexit_sleep_ms=0") // or each would take a second to exit
-	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	var err error
-	c.in, err = c.StdinPipe()
-	require.NoError(t, err)
-	out, err := c.StdoutPipe()
-	require.NoError(t, err)
-	c.out = bufio.NewReader(out)
-	require.NoError(t, c.Start())
-	t.Cleanup(func() { c.Process.Kill(); c.Wait() })
-	return c
-}
-
-func (c *child) tell(t *testing.T, line string) {
-	_, err := fmt.Fprintln(c.in, line)
-	require.NoError(t, err)
-}
-
-// says returns the next line of the child that is meant for the test.
-func (c *child) says(t *testing.T) string {
-	for {
-		line, err := c.out.ReadString('\n')
-		require.NoError(t, err, "the child has ended: %s", line)
-		if said, ok := strings.CutPrefix(line, "> "); ok {
-			return strings.TrimSpace(said)
-		}
-	}
-}
-
-// TestChild is what children do: they take a path for each line "mechanism path", say
-// what came of it, and leave it at the next line.
-func TestChild(t *testing.T) {
-	if os.Getenv(roleKey) != "server" {
-		t.Skip("only as a child of other tests")
-	}
-	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		kind, path, _ := strings.Cut(lines.Text(), " ")
-		c, err := take(kind, path)
-		fmt.Println("> " + verdict(err))
-		if lines.Scan(); err == nil {
-			require.NoError(t, c.Close())
-		}
-		fmt.Println("> left")
-	}
-}
-
-// take makes a listener, or a receiver of datagrams, at path.
-func take(kind, path string) (io.Closer, error) {
-	switch kind {
-	case "unix-stream":
-		return Listen(Stream, path, Config{})
-	case "unix-seqpacket":
-		return Listen(SeqPacket, path, Config{})
-	}
-	return Bind(path, Config{})
 }
