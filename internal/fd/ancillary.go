@@ -14,7 +14,8 @@ import (
 type ancillary struct {
 	msg     unix.Msghdr
 	iov     unix.Iovec
-	control []byte // cmsg(3), with room for MaxFiles
+	control []byte  // cmsg(3), with room for MaxFiles
+	fds     []int32 // those that were received last
 }
 
 const sizeofFD = 4 // an int
@@ -37,28 +38,23 @@ func (s *side) putDown() {
 	s.ancillary.iov.Base = nil
 }
 
-// put makes fds what is sent.
-func (a *ancillary) put(fds []int32) {
+// makeRoom makes room for n descriptors, to send or to receive, and no more:
+// CmsgSpace would round up to an even number, and the kernel would fill it.
+func (a *ancillary) makeRoom(n int) {
 	h := (*unix.Cmsghdr)(unsafe.Pointer(&a.control[0]))
 	h.Level, h.Type = unix.SOL_SOCKET, unix.SCM_RIGHTS
-	h.SetLen(unix.CmsgLen(len(fds) * sizeofFD))
-	for i, d := range fds {
-		binary.NativeEndian.PutUint32(a.control[unix.CmsgLen(i*sizeofFD):], uint32(d))
-	}
-	a.msg.SetControllen(unix.CmsgSpace(len(fds) * sizeofFD))
+	h.SetLen(unix.CmsgLen(n * sizeofFD))
+	a.msg.SetControllen(unix.CmsgLen(n * sizeofFD))
 }
 
-// makeRoom makes room for max descriptors and no more: CmsgSpace would round up
-// to an even number, and the kernel would fill it.
-func (a *ancillary) makeRoom(max int) {
-	a.msg.SetControllen(unix.CmsgLen(max * sizeofFD))
-	if max == 0 {
-		a.msg.SetControllen(0)
-	}
+// put makes fd the i-th of those to send.
+func (a *ancillary) put(i int, fd uintptr) {
+	binary.NativeEndian.PutUint32(a.control[unix.CmsgLen(i*sizeofFD):], uint32(fd))
 }
 
-// get returns the descriptors that were received.
-func (a *ancillary) get() (fds []int32) {
+// get returns the descriptors that were received. They lie in a.
+func (a *ancillary) get() []int32 {
+	a.fds = a.fds[:0]
 	for rest := a.control[:a.msg.Controllen]; len(rest) >= unix.CmsgLen(0); {
 		h, data, next, err := unix.ParseOneSocketControlMessage(rest)
 		if err != nil {
@@ -66,12 +62,12 @@ func (a *ancillary) get() (fds []int32) {
 		}
 		if h.Level == unix.SOL_SOCKET && h.Type == unix.SCM_RIGHTS {
 			for ; len(data) >= sizeofFD; data = data[sizeofFD:] {
-				fds = append(fds, int32(binary.NativeEndian.Uint32(data)))
+				a.fds = append(a.fds, int32(binary.NativeEndian.Uint32(data)))
 			}
 		}
 		rest = next
 	}
-	return fds
+	return a.fds
 }
 
 // message is send and recv with ancillary data. Received descriptors are

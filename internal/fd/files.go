@@ -35,36 +35,38 @@ func SendFiles(c *Conn, p []byte, files []*os.File) error {
 	case len(p) == 0 && c.cfg.Kind == Stream:
 		p = carrier
 	}
-	return Wrap(c.cfg.Package, "send files", borrow(files, make([]int32, 0, len(files)), func(fds []int32) error {
-		return c.w.sendFiles(p, fds)
-	}))
+	s := &c.w
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.carry().makeRoom(len(files))
+	defer s.putDown()
+	return Wrap(c.cfg.Package, "send files", s.lend(files, 0, p))
 }
 
-// borrow calls f with the files' numbers, which stay valid until f returns.
-func borrow(files []*os.File, fds []int32, f func([]int32) error) error {
-	if len(files) == 0 {
-		return f(fds)
+// lend writes p with the numbers of files[i:] added to those before, which stay valid until it returns.
+func (s *side) lend(files []*os.File, i int, p []byte) error {
+	if i == len(files) {
+		return s.sendAll(p)
 	}
-	raw, err := files[0].SyscallConn()
+	raw, err := files[i].SyscallConn()
 	if err != nil {
-		return fmt.Errorf("file %d: %w", len(fds), err)
+		return fmt.Errorf("file %d: %w", i, err)
 	}
 	closed := raw.Control(func(n uintptr) {
-		err = borrow(files[1:], append(fds, int32(n)), f)
+		s.ancillary.put(i, n)
+		err = s.lend(files, i+1, p)
 	})
 	if closed != nil {
-		return fmt.Errorf("file %d: %w", len(fds), os.ErrClosed)
+		return fmt.Errorf("file %d: %w", i, os.ErrClosed)
 	}
 	return err
 }
 
-func (s *side) sendFiles(p []byte, fds []int32) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.carry().put(fds)
+// sendAll writes all of p, with what the ancillary holds.
+func (s *side) sendAll(p []byte) error {
 	n, err := s.await(p)
-	s.putDown()
-	for err == nil && n < len(p) { // the files have gone with the first bytes
+	s.putDown() // the files have gone with the first bytes
+	for err == nil && n < len(p) {
 		var m int
 		m, err = s.await(p[n:])
 		n += m
@@ -80,23 +82,29 @@ func RecvFiles(c *Conn, p []byte, max int) (n int, files []*os.File, err error) 
 	if max < 0 {
 		return 0, nil, Wrap(c.cfg.Package, "receive files", fmt.Errorf("room for %d files: %w", max, unix.EINVAL))
 	}
-	n, fds, err := c.r.recvFiles(p, min(max, MaxFiles))
-	if err != nil {
-		closeAll(fds)
+	s := &c.r
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, fds, err := s.recvFiles(p, min(max, MaxFiles))
+	switch {
+	case err != nil:
+		for _, d := range fds {
+			unix.Close(int(d))
+		}
 		if err != io.EOF {
 			err = Wrap(c.cfg.Package, "receive files", err)
 		}
-		return n, nil, err
+	case len(fds) > 0:
+		files = make([]*os.File, len(fds))
+		for i, d := range fds {
+			files[i] = os.NewFile(uintptr(d), c.cfg.Contract.Mechanism)
+		}
 	}
-	for _, d := range fds {
-		files = append(files, os.NewFile(uintptr(d), c.cfg.Contract.Mechanism))
-	}
-	return n, files, nil
+	return n, files, err
 }
 
+// recvFiles reads once. The descriptors are valid until mu is released, which the caller holds.
 func (s *side) recvFiles(p []byte, max int) (n int, fds []int32, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	room := p
 	if len(p) == 0 && s.kind == Stream {
 		room = s.spareByte[:]
@@ -137,10 +145,4 @@ func truncated(came, max int) error {
 		return fmt.Errorf("%w: room for %d, and no free descriptor after %d: %w", ErrFilesTruncated, max, came, unix.EMFILE)
 	}
 	return fmt.Errorf("%w: more than %d", ErrFilesTruncated, max)
-}
-
-func closeAll(fds []int32) {
-	for _, d := range fds {
-		unix.Close(int(d))
-	}
 }
