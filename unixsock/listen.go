@@ -69,6 +69,9 @@ func Bind(addr string, cfg Config) (*Channel, error) {
 }
 
 func receiver(addr string, cfg Config) (*Channel, error) {
+	if cfg.Accept != nil {
+		return nil, fmt.Errorf("a datagram has no connection for Config.Accept to refuse: %w", unix.EOPNOTSUPP)
+	}
 	at, err := cfg.place(addr)
 	if err != nil {
 		return nil, err
@@ -94,15 +97,21 @@ func receiver(addr string, cfg Config) (*Channel, error) {
 // Addr returns the address that Bind has given the channel, to Dial; "" for any other channel.
 func (c *Channel) Addr() string { return c.addr }
 
-// Accept waits for the next connection. At the limit of descriptors, or out of
+// Accept waits for the next connection that Config.Accept welcomes. At the limit of descriptors, or out of
 // memory, it waits too, 5 ms at first and at most 1 s between tries, until there is room again.
 func (l *Listener) Accept() (*Channel, error) {
-	s, _, err := l.l.Accept()
-	if err != nil {
-		return nil, fd.Wrap("unixsock", "accept", err)
+	for {
+		s, _, err := l.l.Accept()
+		if err != nil {
+			return nil, fd.Wrap("unixsock", "accept", err)
+		}
+		if l.cfg.admit(s) != nil {
+			unix.Close(s)
+			continue
+		}
+		c, err := newChannel(l.kind, s, l.cfg, nil)
+		return c, fd.Wrap("unixsock", "accept", err)
 	}
-	c, err := newChannel(l.kind, s, l.cfg, nil)
-	return c, fd.Wrap("unixsock", "accept", err)
 }
 
 // Addr returns the address to Dial; an abstract name begins with '@'.

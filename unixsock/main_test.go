@@ -3,6 +3,7 @@
 package unixsock_test
 
 import (
+	"errors"
 	"os"
 	"testing"
 
@@ -28,10 +29,25 @@ func mechanism(k unixsock.Kind) channeltest.Mechanism {
 	}
 }
 
+// terminated is a variant of unix-dgram that costs the same: it is tried, and not measured. An end must not be in two hands, so
+// there is no Import.
+var terminated = channeltest.Mechanism{
+	Name: "unix-dgram-terminated",
+	Pair: func(w ipcbench.Wait) (ipcbench.Channel, ipcbench.Channel, error) {
+		a, b, err := unixsock.Pair(unixsock.Dgram, unixsock.Config{Wait: w})
+		if err != nil {
+			return nil, nil, err
+		}
+		x, errX := unixsock.Terminated(a)
+		y, errY := unixsock.Terminated(b)
+		return x, y, errors.Join(errX, errY)
+	},
+}
+
 func TestMain(m *testing.M) { os.Exit(channeltest.Main(m, mechanisms...)) }
 
 func TestConformance(t *testing.T) {
-	for _, m := range mechanisms {
+	for _, m := range append(mechanisms, terminated) {
 		t.Run(m.Name, func(t *testing.T) { channeltest.Conformance(t, m) })
 	}
 }

@@ -66,6 +66,11 @@ type Config struct {
 	// Mode is the permissions of the socket file, whatever the umask; 0 is 0600.
 	// To connect takes the permission to write.
 	Mode os.FileMode
+	// Accept is asked by Listener.Accept about the peer of each new connection, as PeerCred has
+	// it. A connection for which it returns an error, or whose peer is unknown, is closed
+	// before a byte is read, and Listener.Accept goes on with the next. Nil: all are welcome. Dial and Pair do not ask; Bind
+	// refuses it, since a datagram has no connection to ask about.
+	Accept func(Cred) error
 	// Timeout limits how long Dial waits for a place in the listener's queue; 0: no limit.
 	Timeout time.Duration
 }
