@@ -13,4 +13,7 @@ require (
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 )
 
-tool golang.org/x/perf/cmd/benchstat
+tool (
+	github.com/seed-e1736cc0/ipcbench/internal/cmd/noisefloor
+	golang.org/x/perf/cmd/benchstat
+)

@@ -56,8 +56,9 @@ func output(t *testing.T, args ...string) string {
 
 func TestReadmeCommands(t *testing.T) {
 	known := map[string]string{
-		"go test":           output(t, "go", "help", "testflag") + output(t, "go", "help", "test") + output(t, "go", "help", "build"),
-		"go tool benchstat": output(t, "go", "tool", "benchstat", "-h"),
+		"go test":            output(t, "go", "help", "testflag") + output(t, "go", "help", "test") + output(t, "go", "help", "build"),
+		"go tool benchstat":  output(t, "go", "tool", "benchstat", "-h"),
+		"go tool noisefloor": output(t, "go", "tool", "noisefloor", "-h"),
 	}
 	made := map[string]bool{} // files that earlier commands wrote
 	for _, line := range commands(t) {
