@@ -5,6 +5,7 @@ import (
 	"math"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"gonum.org/v1/plot"
 )
@@ -20,12 +21,10 @@ func logAxis(a *plot.Axis, unit string) {
 func fromZero(a *plot.Axis, unit string) {
 	a.Min = 0
 	a.Max *= 1.03
-	a.Tick.Marker = plot.TickerFunc(func(lo, hi float64) []plot.Tick {
-		ticks := plot.DefaultTicks{}.Ticks(lo, hi)
-		for i := range ticks {
-			if !ticks[i].IsMinor() {
-				ticks[i].Label = quantity(ticks[i].Value, unit)
-			}
+	a.Tick.Marker = plot.TickerFunc(func(_, hi float64) (ticks []plot.Tick) {
+		step := roundDown(hi / 4) // 4 to 10 ticks; gonum's own are 2 or 3
+		for i := 0; float64(i)*step <= hi; i++ {
+			ticks = append(ticks, plot.Tick{Value: float64(i) * step, Label: quantity(float64(i)*step, unit)})
 		}
 		return ticks
 	})
@@ -46,7 +45,7 @@ func fitted(a *plot.Axis, unit string) (logarithmic bool) {
 
 func logTicks(lo, hi float64, unit string) (ticks []plot.Tick) {
 	steps := []float64{1}
-	if hi/lo <= 200 {
+	if hi/lo <= 1000 {
 		steps = []float64{1, 2, 5}
 	}
 	for e := math.Floor(math.Log10(lo)); e <= math.Ceil(math.Log10(hi)); e++ {
@@ -78,27 +77,34 @@ func roundDown(v float64) float64 {
 }
 
 func roundUp(v float64) float64 {
-	if r := roundDown(v); r*1.0001 >= v {
+	r := roundDown(v)
+	switch {
+	case r*1.0001 >= v:
 		return r
+	case roundDown(r*2.0001) > r: // 1 to 2, 5 to 10
+		return r * 2
 	}
-	return roundDown(v * 2.5)
+	return r * 2.5 // 2 to 5
 }
 
 // quantity is a value in SI units, as short as it can be: 500 ns, 2 GB/s.
 func quantity(v float64, unit string) string {
-	if v == 0 {
+	switch {
+	case v == 0:
 		return "0"
+	case unit == "":
+		return strconv.FormatFloat(v, 'f', -1, 64)
 	}
 	scale, prefix := 1.0, ""
 	for _, p := range []struct {
 		scale  float64
 		prefix string
 	}{{1e-9, "n"}, {1e-6, "µ"}, {1e-3, "m"}, {1, ""}, {1e3, "k"}, {1e6, "M"}, {1e9, "G"}} {
-		if v >= p.scale*0.9999 && (unit != "" || p.scale == 1) {
+		if v >= p.scale*0.9999 {
 			scale, prefix = p.scale, p.prefix
 		}
 	}
-	return fmt.Sprintf("%s %s%s", strconv.FormatFloat(v/scale, 'g', 4, 64), prefix, unit)
+	return strings.TrimSpace(fmt.Sprintf("%.4g %s%s", v/scale, prefix, unit))
 }
 
 var sizeRe = regexp.MustCompile(`^(\d+)([KMG]iB)?$`)
@@ -122,6 +128,6 @@ func sizeAxis(a *plot.Axis, sizes map[float64]string) {
 		ticks = append(ticks, plot.Tick{Value: x, Label: text})
 		lo, hi = min(lo, x), max(hi, x)
 	}
-	a.Min, a.Max = lo/1.5, hi*1.5
+	a.Min, a.Max = lo/3, hi*3
 	a.Tick.Marker = plot.ConstantTicks(ticks)
 }

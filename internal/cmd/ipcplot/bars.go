@@ -118,6 +118,7 @@ func cost(in *input) (fs []*figure, err error) {
 		var names []string
 		var user, sys plotter.Values
 		for _, m := range mechs {
+			f.plot.Add(rule{y: 0.5 - float64(len(names))})
 			waits, byWait := groups(byMech[m], (*row).waitLabel, known[2])
 			for _, w := range waits {
 				names = append(names, m+" · "+w)

@@ -23,9 +23,9 @@ var verdicts = []struct {
 	color color.Color
 	shape draw.GlyphDrawer
 }{
-	{"less, significant", func(c change) bool { return c.significant && c.ratio < 1 }, blue, draw.PyramidGlyph{}},
-	{"more, significant", func(c change) bool { return c.significant && c.ratio >= 1 }, vermillion, draw.BoxGlyph{}},
-	{"not significant", func(c change) bool { return !c.significant }, grey, draw.RingGlyph{}},
+	{"less, significant", func(c change) bool { return c.significant && c.ratio < 1 }, blue, triangle},
+	{"more, significant", func(c change) bool { return c.significant && c.ratio >= 1 }, vermillion, square},
+	{"not significant", func(c change) bool { return !c.significant }, grey, ring{}},
 }
 
 // changesFigure draws what changed from one input to another, sorted, with intervals.
@@ -36,7 +36,7 @@ func changesFigure(name string, old, new *input, all []change) (*figure, error) 
 	f := newFigure(name, fmt.Sprintf("Change from %s to %s", old.Label, new.Label))
 	shown, significant := foremost(all)
 	f.say("%d rows are in both, %d changed significantly (U test, α = %.2g); by chance alone about %.0f would.",
-		len(all), significant, 1-confidence, math.Ceil(float64(len(all))*(1-confidence)))
+		len(all), significant, 1-confidence, float64(len(all))*(1-confidence))
 	if len(shown) < len(all) {
 		f.say("Shown: the %d of the largest change, significant ones first. The page has all.", len(shown))
 	}
@@ -135,7 +135,7 @@ func (f *figure) verdicts(shown []change) error {
 		}
 		marks.GlyphStyle = draw.GlyphStyle{Color: v.color, Radius: vg.Points(3.5), Shape: v.shape}
 		f.plot.Add(bars, marks)
-		f.legend.Add(v.label, marks)
+		f.under = append(f.under, key{v.label, marks.GlyphStyle})
 	}
 	return nil
 }
@@ -178,7 +178,7 @@ func ratioTicks(lo, hi float64) (ticks []plot.Tick) {
 				ticks = append(ticks, plot.Tick{Value: s, Label: percent(s)})
 			}
 		}
-		if steps[0] <= lo && steps[len(steps)-1] >= hi && len(ticks) <= 9 {
+		if steps[0] <= lo && steps[len(steps)-1] >= hi && len(ticks) <= 8 {
 			break
 		}
 	}
@@ -194,5 +194,5 @@ func percent(ratio float64) string {
 	case math.Abs(ratio-1) < 1e-9:
 		return "0"
 	}
-	return fmt.Sprintf("%+.3g %%", (ratio-1)*100)
+	return strings.Replace(fmt.Sprintf("%+.3g %%", (ratio-1)*100), "-", "−", 1)
 }

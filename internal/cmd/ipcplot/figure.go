@@ -22,9 +22,17 @@ type figure struct {
 	lines  []string // under the title
 	plot   *plot.Plot
 	legend plot.Legend
+	above  string    // over the y axis: what it shows
+	under  []key     // in a line under the title, instead of the legend at the right
 	height vg.Length // of the plot with its axes
 	// nominal: the y axis has names, which other inputs need not share.
 	nominal bool
+}
+
+// A key explains a marker.
+type key struct {
+	label string
+	mark  draw.GlyphStyle
 }
 
 const (
@@ -42,6 +50,8 @@ func newFigure(name, title string) *figure {
 		a.Tick.Length = 5
 	}
 	restyle(&f.legend.TextStyle, 10, xfont.WeightNormal, black)
+	f.plot.Y.Tick.Label.YAlign = -0.62 // of the height; gonum's centre is above the middle of the digits
+	f.legend.TextStyle.YAlign = -0.2
 	f.legend.Top, f.legend.Left = true, true
 	f.legend.Padding = 4
 	f.legend.ThumbnailWidth = 30
@@ -79,7 +89,11 @@ func (f *figure) say(format string, args ...any) {
 }
 
 func (f *figure) titleHeight() vg.Length {
-	return 20 + 13*vg.Length(len(f.lines)) + gap
+	h := 20 + 13*vg.Length(len(f.lines)) + gap
+	if len(f.under) > 0 || f.above != "" {
+		h += 16
+	}
+	return h
 }
 
 func (f *figure) size() (w, h vg.Length) {
@@ -98,12 +112,25 @@ func (f *figure) draw(c draw.Canvas) {
 	for i, line := range f.lines {
 		c.FillText(sty, vg.Point{X: c.Min.X, Y: c.Max.Y - 20 - 13*vg.Length(i)}, line)
 	}
+	f.explain(c, vg.Point{X: c.Min.X, Y: c.Max.Y - f.titleHeight() + 14})
 	body := draw.Crop(c, 0, 0, 0, -f.titleHeight())
 	if lw := f.legend.Rectangle(body).Size().X; lw > 0 {
 		f.legend.Draw(draw.Crop(body, body.Size().X-lw, 0, 0, -4))
 		body = draw.Crop(body, 0, -lw-2*gap, 0, 0)
 	}
 	f.plot.Draw(body)
+}
+
+// explain writes the line between title and plot: what the y axis shows, or the keys.
+func (f *figure) explain(c draw.Canvas, at vg.Point) {
+	sty := f.legend.TextStyle
+	sty.YAlign = draw.YTop
+	c.FillText(sty, at, f.above)
+	for _, k := range f.under {
+		c.DrawGlyphNoClip(k.mark, vg.Point{X: at.X + 4, Y: at.Y - 5})
+		c.FillText(sty, vg.Point{X: at.X + 12, Y: at.Y}, k.label)
+		at.X += sty.Width(k.label) + 32
+	}
 }
 
 // writePNG has twice the pixels of a README's column, for sharp text on dense screens.

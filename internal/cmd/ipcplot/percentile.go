@@ -15,9 +15,9 @@ var percentiles = []struct {
 	shape       draw.GlyphDrawer
 }{
 	{"p50-sec/op", "50 %", draw.CircleGlyph{}},
-	{"p99-sec/op", "99 %", draw.BoxGlyph{}},
-	{"p99.9-sec/op", "99.9 %", draw.PyramidGlyph{}},
-	{"max-sec/op", "longest", draw.CrossGlyph{}},
+	{"p99-sec/op", "99 %", square},
+	{"p99.9-sec/op", "99.9 %", triangle},
+	{"max-sec/op", "longest", cross},
 }
 
 // tail draws the percentiles of round trips by mechanism and load, a picture for each place of the second party.

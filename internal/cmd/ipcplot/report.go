@@ -102,6 +102,9 @@ func (rep *report) draw(kind func(*input) ([]*figure, error), needs string, name
 				order = append(order, f.name)
 			}
 			byName[f.name] = append(byName[f.name], f)
+			if m := in.machine(); m != "" {
+				f.say("%s", m)
+			}
 			if len(rep.Inputs) > 1 {
 				f.title += ": " + in.Label
 				f.name += "-" + names[i]
@@ -117,6 +120,20 @@ func (rep *report) draw(kind func(*input) ([]*figure, error), needs string, name
 		rep.Sections = append(rep.Sections, s)
 	}
 	return nil
+}
+
+// machine says where the input was measured, as far as its file does.
+func (in *input) machine() string {
+	var words []string
+	for _, f := range in.Facts {
+		switch f.Key {
+		case "kernel":
+			words = append([]string{"Linux " + f.Value}, words...)
+		case "cpu":
+			words = append(words, f.Value)
+		}
+	}
+	return strings.Join(words, ", ")
 }
 
 // of names the input where there are several.

@@ -28,9 +28,8 @@ var (
 	dark       = color.RGBA{0x44, 0x44, 0x44, 0xff}
 
 	palette = []color.Color{blue, vermillion, green, black, orange, purple, skyBlue, grey}
-	shapes  = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{},
-		draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{}, draw.PlusGlyph{}}
-	dashes = [][]vg.Length{nil, {6, 2}, {2, 2}, {6, 2, 2, 2}, {9, 3}, {3, 3}, {9, 2, 2, 2}, {1, 2}}
+	shapes  = []draw.GlyphDrawer{draw.CircleGlyph{}, square, triangle, ring{}, diamond, wedge, hollow{square}, hollow{triangle}}
+	dashes  = [][]vg.Length{nil, {6, 2}, {2, 2}, {6, 2, 2, 2}, {9, 3}, {3, 3}, {9, 2, 2, 2}, {1, 2}}
 )
 
 // known gives a mechanism or a wait the same style in every picture and run; others take the free places.
@@ -54,31 +53,33 @@ func (s style) line() draw.LineStyle {
 	return draw.LineStyle{Color: s.color, Width: vg.Points(1.4), Dashes: s.dash}
 }
 
-// styles gives each label a style that no other of them has, while there are any.
+// styles gives each label a style that no other of them has. Variants of a mechanism, as "tcp bbr"
+// and "tcp reno", share its colour.
 func styles(labels []string) map[string]style {
-	all, taken := map[string]style{}, map[int]bool{}
-	var rest []string
+	all, taken, variants := map[string]style{}, map[int]bool{}, map[int]int{}
 	for _, l := range labels {
-		if i := place(l); i >= 0 && !taken[i] {
+		if i := place(l); i >= 0 {
 			taken[i] = true
-			all[l] = style{palette[i], shapes[i], dashes[i]}
-		} else {
-			rest = append(rest, l)
 		}
 	}
 	next := 0
-	for _, l := range rest {
-		for taken[next%len(palette)] && next < len(palette) {
-			next++
+	for _, l := range labels {
+		i := place(l)
+		if i < 0 {
+			for taken[next] {
+				next++
+			}
+			taken[next] = true
+			i = next
 		}
-		taken[next%len(palette)] = true
-		all[l] = style{palette[next%len(palette)], shapes[next%len(shapes)], dashes[(next+next/len(palette))%len(dashes)]}
-		next++
+		shape := i + i/len(shapes) + 3*variants[i]
+		variants[i]++
+		all[l] = style{palette[i%len(palette)], shapes[shape%len(shapes)], dashes[shape%len(dashes)]}
 	}
 	return all
 }
 
-// place finds a label, or its first word (as of "tcp bbr"), among the known ones.
+// place finds a label, or its first word, among the known ones.
 func place(label string) int {
 	first, _, _ := strings.Cut(label, " ")
 	for _, want := range []string{label, first} {
