@@ -120,14 +120,13 @@ func sizeOf(size string) (float64, bool) {
 	return n * shift, err == nil && n > 0
 }
 
-// sizeAxis has its ticks where there are values, written as in the benchmarks' names.
+// sizeAxis is logarithmic, with ticks where there are values, written as in the benchmarks' names.
 func sizeAxis(a *plot.Axis, sizes map[float64]string) {
 	var ticks []plot.Tick
-	lo, hi := math.Inf(1), 0.0
 	for x, text := range sizes {
 		ticks = append(ticks, plot.Tick{Value: x, Label: text})
-		lo, hi = min(lo, x), max(hi, x)
 	}
-	a.Min, a.Max = lo/3, hi*3
+	a.Scale = plot.LogScale{}
+	a.Min, a.Max = a.Min/1.3, a.Max*1.3
 	a.Tick.Marker = plot.ConstantTicks(ticks)
 }

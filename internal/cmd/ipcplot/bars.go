@@ -27,7 +27,7 @@ func roundTrip(in *input) (fs []*figure, err error) {
 				return nil, err
 			}
 		}
-		f.timeAxis("time of a round trip")
+		f.scale = func() { f.timeAxis("time of a round trip") }
 		fs = append(fs, f)
 	}
 	return fs, nil
@@ -132,7 +132,7 @@ func cost(in *input) (fs []*figure, err error) {
 			return nil, err
 		}
 		f.plot.X.Label.Text = "CPU time of a round trip"
-		fromZero(&f.plot.X, "s")
+		f.scale = func() { fromZero(&f.plot.X, "s") }
 		fs = append(fs, f)
 	}
 	return fs, nil

@@ -25,6 +25,8 @@ type figure struct {
 	above  string    // over the y axis: what it shows
 	under  []key     // in a line under the title, instead of the legend at the right
 	height vg.Length // of the plot with its axes
+	// scale sets the axes' scales and ticks, once their range covers the values of all inputs.
+	scale func()
 	// nominal: the y axis has names, which other inputs need not share.
 	nominal bool
 }
@@ -156,18 +158,19 @@ func (f *figure) writeSVG(w io.Writer) error {
 
 // align gives figures of several inputs the same axes, so that they can be laid side by side.
 func align(fs []*figure) {
+	first := fs[0].plot
 	for _, f := range fs[1:] {
-		fs[0].plot.X.Min = min(fs[0].plot.X.Min, f.plot.X.Min)
-		fs[0].plot.X.Max = max(fs[0].plot.X.Max, f.plot.X.Max)
+		first.X.Min, first.X.Max = min(first.X.Min, f.plot.X.Min), max(first.X.Max, f.plot.X.Max)
 		if !f.nominal {
-			fs[0].plot.Y.Min = min(fs[0].plot.Y.Min, f.plot.Y.Min)
-			fs[0].plot.Y.Max = max(fs[0].plot.Y.Max, f.plot.Y.Max)
+			first.Y.Min, first.Y.Max = min(first.Y.Min, f.plot.Y.Min), max(first.Y.Max, f.plot.Y.Max)
 		}
 	}
-	for _, f := range fs[1:] {
-		f.plot.X.Min, f.plot.X.Max = fs[0].plot.X.Min, fs[0].plot.X.Max
+	x, y := [2]float64{first.X.Min, first.X.Max}, [2]float64{first.Y.Min, first.Y.Max}
+	for _, f := range fs {
+		f.plot.X.Min, f.plot.X.Max = x[0], x[1]
 		if !f.nominal {
-			f.plot.Y.Min, f.plot.Y.Max = fs[0].plot.Y.Min, fs[0].plot.Y.Max
+			f.plot.Y.Min, f.plot.Y.Max = y[0], y[1]
 		}
+		f.scale()
 	}
 }

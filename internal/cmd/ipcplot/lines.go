@@ -84,10 +84,13 @@ func lines(f *figure, rows []*row, key, unit, show string) ([]*figure, error) {
 			return nil, err
 		}
 	}
-	logAxis(&f.plot.X, "")
-	logAxis(&f.plot.Y, show)
-	if key == "size" {
-		sizeAxis(&f.plot.X, ticks)
+	f.scale = func() {
+		logAxis(&f.plot.Y, show)
+		if key == "size" {
+			sizeAxis(&f.plot.X, ticks)
+		} else {
+			logAxis(&f.plot.X, "")
+		}
 	}
 	return []*figure{f}, nil
 }

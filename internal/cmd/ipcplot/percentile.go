@@ -47,7 +47,7 @@ func tail(in *input) (fs []*figure, err error) {
 		for _, p := range percentiles {
 			f.legend.Add(p.label, thumb{draw.GlyphStyle{Color: dark, Radius: 3.5, Shape: p.shape}})
 		}
-		logAxis(&f.plot.X, "s")
+		f.scale = func() { logAxis(&f.plot.X, "s") }
 		f.plot.X.Label.Text = "time of a round trip (logarithmic)"
 		fs = append(fs, f)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 	"golang.org/x/perf/benchmath"
 	"golang.org/x/perf/benchproc"
+	"golang.org/x/perf/benchunit"
 )
 
 // results are the inputs in the order they were given: files, or the kernels of one file.
@@ -152,7 +154,7 @@ func (rd *reader) add(rec *benchfmt.Result, units benchfmt.UnitMetadataMap) erro
 func differs(rec *benchfmt.Result, r *row, keys []benchproc.Key) error {
 	var names []string
 	for _, f := range benchproc.NonSingularFields(keys) {
-		names = append(names, fmt.Sprintf("%s (%s, %s)", f.Name, keys[0].Get(f), keys[1].Get(f)))
+		names = append(names, fmt.Sprintf("%s (%s, %s)", f.Name, cmp.Or(keys[0].Get(f), "none"), cmp.Or(keys[1].Get(f), "none")))
 	}
 	return fmt.Errorf("%s: Benchmark%s differs from %s in %s: choose one with -filter",
 		position(rec), r.full, r.pos, strings.Join(names, ", "))
@@ -230,11 +232,13 @@ func newRow(rec *benchfmt.Result, units benchfmt.UnitMetadataMap) *row {
 
 func (r *row) add(rec *benchfmt.Result) error {
 	for _, v := range rec.Values {
+		written := v
+		if v.OrigUnit != "" {
+			written = benchfmt.Value{Value: v.OrigValue, Unit: v.OrigUnit}
+		}
+		_, v.Unit = benchunit.Tidy(v.Value, v.Unit) // benchfmt leaves a 0 in ns
 		if !measured(v) {
-			if v.OrigUnit == "" {
-				v.OrigValue, v.OrigUnit = v.Value, v.Unit
-			}
-			return fmt.Errorf("%s: Benchmark%s: %v %s is no measurement", position(rec), r.full, v.OrigValue, v.OrigUnit)
+			return fmt.Errorf("%s: Benchmark%s: %v %s is no measurement", position(rec), r.full, written.Value, written.Unit)
 		}
 		r.values[v.Unit] = append(r.values[v.Unit], v.Value)
 	}
