@@ -34,17 +34,17 @@ func TestReportInBrowser(t *testing.T) {
 	browser := chromium(t)
 	dir := t.TempDir()
 	var out, errs bytes.Buffer
-	require.Zero(t, run([]string{"-o", dir, file1(t, "old.txt", whole(1)), file1(t, "new.txt", whole(1.5))}, &out, &errs), errs.String())
+	require.Zero(t, run([]string{"-o", dir, "-filter", ".name:Latency AND /cpu:same", file1(t, "old.txt", whole(1)), file1(t, "new.txt", whole(1.5))}, &out, &errs), errs.String())
 	page := filepath.Join(dir, "report.html")
 	alone := filepath.Join(t.TempDir(), "report.html") // without the pictures beside it
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(alone, text, 0o600))
 
-	img := screenshot(t, browser, alone, "1000,6000")
+	img := screenshot(t, browser, alone, "1000,3000")
 	require.Equal(t, 1000, img.Bounds().Dx())
-	for name, c := range map[string]color.RGBA{"bars of system time and pipes": blue, "bars of user time": orange, "slower, and poll": vermillion} {
-		require.Greater(t, count(img, c), 500, "pixels of %s", name)
+	for name, c := range map[string]color.RGBA{"bars of system time": blue, "bars of user time": orange, "what became slower": vermillion} {
+		require.Greater(t, count(img, c), 200, "pixels of %s", name)
 	}
 }
 

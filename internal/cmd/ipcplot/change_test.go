@@ -39,7 +39,7 @@ func requireChanges(t *testing.T, c *comparison) {
 		require.Equal(t, want, got)
 	}
 	require.Contains(t, c.Picture.fig.lines[0], "3 rows are in both, 2 changed significantly")
-	texts := svgText(t, c.Picture.svg)
+	texts := figureText(t, c.Picture.fig)
 	at := func(label string) int { return slices.Index(texts, label+" size=1 same process kernel") }
 	require.Less(t, at("Latency pipe"), at("Latency fifo"))
 	require.Less(t, at("Latency fifo"), at("Latency tcp"))
@@ -75,8 +75,9 @@ func TestThreeFiles(t *testing.T) {
 }
 
 func TestNothingInCommon(t *testing.T) {
-	_, said := drawn(t, file1(t, "a.txt", whole(1)), file1(t, "b.txt", run2(1, 1, 1)[len(head):]))
-	require.Contains(t, said, "b.txt: no row with ns/op is in both")
+	rep := compared(t, file1(t, "a.txt", whole(1)), file1(t, "b.txt", run2(1, 1, 1)[len(head):]))
+	require.Empty(t, rep.Comparisons)
+	require.Contains(t, strings.Join(rep.LeftOut, "\n"), "b.txt: no row with ns/op is in both")
 }
 
 // Inputs are drawn on the same axes, or a glance at two pictures misleads.
@@ -164,6 +165,15 @@ func TestSameScale(t *testing.T) {
 		file1(t, "new.txt", tenOf(pipe, "%g ns/op", 1000)+tenOf(tcp, "%g ns/op", 90_000)))
 	for _, p := range rep.Sections[0].Pictures {
 		require.IsType(t, plot.LogScale{}, p.fig.plot.X.Scale)
-		require.Contains(t, strings.Join(svgText(t, p.svg), "|"), "(logarithmic)")
+		require.Contains(t, strings.Join(figureText(t, p.fig), "|"), "(logarithmic)")
 	}
+}
+
+// The same name in two packages is two rows, and told apart.
+func TestTwoPackages(t *testing.T) {
+	row := tenOf("Wait/mech=poll/fds=10/ready=1", "%g ns/op", 300)
+	rep := compared(t, file1(t, "new.txt", "pkg: example.org/a\n"+row+"pkg: example.org/b\n"+row))
+	texts := figureText(t, rep.pictures()[0].fig)
+	require.Subset(t, texts, []string{"poll a", "poll b"})
+	require.Contains(t, strings.Join(texts, "\n"), "Medians of 10 samples")
 }

@@ -27,7 +27,7 @@ func main() {
 }
 
 // errUsage is a fault of the command line: exit code 2, as package flag has it.
-var errUsage = errors.New("usage: ipcplot [-o dir] [-filter query] [label=]results.txt...")
+var errUsage = errors.New("usage: ipcplot [-o dir] [-filter query] [label=]results.txt …")
 
 func run(args []string, stdout, stderr io.Writer) int {
 	err := ipcplot(args, stdout, stderr)

@@ -128,6 +128,12 @@ func svgText(t *testing.T, svg []byte) (texts []string) {
 	}
 }
 
+func figureText(t *testing.T, f *figure) []string {
+	var b bytes.Buffer
+	require.NoError(t, f.writeSVG(&b))
+	return svgText(t, b.Bytes())
+}
+
 func TestLeftOut(t *testing.T) {
 	files, said := drawn(t, file1(t, "new.txt", head+tenOf("Wait/mech=poll/fds=10/ready=1", "%g ns/op", 300)))
 	require.Equal(t, []string{"readiness"}, pictures(files))
@@ -148,8 +154,8 @@ func TestSamplesAreTold(t *testing.T) {
 		n    int
 		want string
 	}{{1, "One sample each, so there is no interval."}, {5, "no interval where there are fewer than 6"}, {6, "Medians of 6 samples, bars are 95 % confidence intervals."}} {
-		files, _ := drawn(t, file1(t, "new.txt", strings.Repeat(line, c.n)))
-		require.Contains(t, strings.Join(svgText(t, files["readiness.svg"]), "\n"), c.want)
+		rep := compared(t, file1(t, "new.txt", strings.Repeat(line, c.n)))
+		require.Contains(t, strings.Join(figureText(t, rep.pictures()[0].fig), "\n"), c.want)
 	}
 }
 
@@ -194,7 +200,7 @@ func TestZeros(t *testing.T) {
 
 // A fitted slope may be negative.
 func TestNegativeSlope(t *testing.T) {
-	drawn(t, file1(t, "new.txt", "BenchmarkGrowth/mech=epoll-level 1 5 ns/op -0.03 ns/fd\nBenchmarkWait/mech=poll/fds=10/ready=1 1 296 ns/op\n"))
+	compared(t, file1(t, "new.txt", "BenchmarkGrowth/mech=epoll-level 1 5 ns/op -0.03 ns/fd\nBenchmarkWait/mech=poll/fds=10/ready=1 1 296 ns/op\n"))
 }
 
 func TestCommandLine(t *testing.T) {

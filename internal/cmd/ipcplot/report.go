@@ -82,7 +82,7 @@ func newReport(res *results) (*report, error) {
 	if len(rep.pictures()) == 0 {
 		return nil, fmt.Errorf("no picture can be drawn of these results:\n%s", strings.Join(rep.LeftOut, "\n"))
 	}
-	return rep, rep.render()
+	return rep, nil
 }
 
 // draw makes one kind of picture of each input, those of one name on the same axes.
@@ -115,7 +115,7 @@ func (rep *report) draw(kind func(*input) ([]*figure, error), needs string, name
 		align(byName[name])
 		s := &section{}
 		for _, f := range byName[name] {
-			s.Pictures = append(s.Pictures, &picture{fig: f})
+			s.Pictures = append(s.Pictures, newPicture(f))
 		}
 		rep.Sections = append(rep.Sections, s)
 	}
@@ -160,7 +160,7 @@ func (rep *report) compare(old, new *input, i int) error {
 		return nil
 	}
 	rep.Comparisons = append(rep.Comparisons, &comparison{
-		Old: old.Label, New: new.Label, Picture: &picture{fig: f}, Rows: table(all), Missing: missing(old, new),
+		Old: old.Label, New: new.Label, Picture: newPicture(f), Rows: table(all), Missing: missing(old, new),
 	})
 	return nil
 }
@@ -208,6 +208,11 @@ func (rep *report) render() error {
 	return nil
 }
 
+func newPicture(f *figure) *picture {
+	w, _ := f.size()
+	return &picture{fig: f, Name: f.name, Alt: f.title + ". " + strings.Join(f.lines, " "), Width: int(w.Points() * 4 / 3)}
+}
+
 func (p *picture) render() error {
 	var svg, png bytes.Buffer
 	if err := p.fig.writeSVG(&svg); err != nil {
@@ -217,11 +222,7 @@ func (p *picture) render() error {
 		return err
 	}
 	p.svg, p.png = svg.Bytes(), png.Bytes()
-	p.Name = p.fig.name
-	p.Alt = p.fig.title + ". " + strings.Join(p.fig.lines, " ")
 	p.Data = template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(p.svg))
-	w, _ := p.fig.size()
-	p.Width = int(w.Points() * 4 / 3)
 	return nil
 }
 
@@ -230,8 +231,11 @@ var pageText string
 
 var page = template.Must(template.New("report").Parse(pageText))
 
-// files are the page and the pictures, by name.
+// files draws the pictures, and returns the page and them by name.
 func (rep *report) files() (all []file, err error) {
+	if err := rep.render(); err != nil {
+		return nil, err
+	}
 	var b bytes.Buffer
 	if err := page.Execute(&b, rep); err != nil {
 		return nil, err
