@@ -29,6 +29,13 @@ const (
 
 // start starts a child, which finds the files at firstFile and after.
 func start(t testing.TB, role string, files ...*os.File) *child {
+	c := newChild(t, role, files...)
+	require.NoError(t, c.Start())
+	return c
+}
+
+// newChild is start without the start itself.
+func newChild(t testing.TB, role string, files ...*os.File) *child {
 	c := &child{Cmd: exec.Command("/proc/self/exe", "-test.run=^TestChild$")}
 	c.ExtraFiles = files
 	c.Env = append(os.Environ(), roleKey+"="+role, "GORACE=atexit_sleep_ms=0") // or each would take a second to exit
@@ -39,8 +46,12 @@ func start(t testing.TB, role string, files ...*os.File) *child {
 	out, err := c.StdoutPipe()
 	require.NoError(t, err)
 	c.out = bufio.NewReader(out)
-	require.NoError(t, c.Start())
-	t.Cleanup(func() { c.Process.Kill(); c.Wait() })
+	t.Cleanup(func() {
+		if c.Process != nil {
+			c.Process.Kill()
+			c.Wait()
+		}
+	})
 	return c
 }
 
@@ -65,6 +76,8 @@ var roles = map[string]func(t *testing.T, lines *bufio.Scanner){
 	"server":     serve,
 	"file-giver": giveFiles,
 	"file-taker": takeFiles,
+	"dialler":    dialOnce,
+	"credential": sayCredential,
 }
 
 func TestChild(t *testing.T) {
