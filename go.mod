@@ -3,6 +3,7 @@ module github.com/seed-e1736cc0/ipcbench
 go 1.26.0
 
 require (
+	github.com/cavaliergopher/cpio v1.0.1
 	github.com/stretchr/testify v1.12.1
 	golang.org/x/image v0.46.0
 	golang.org/x/perf v0.0.0-20260908200009-22c9c6c9d4da
@@ -24,6 +25,7 @@ require (
 
 tool (
 	github.com/seed-e1736cc0/ipcbench/internal/cmd/ipcplot
+	github.com/seed-e1736cc0/ipcbench/internal/cmd/kernelrun
 	github.com/seed-e1736cc0/ipcbench/internal/cmd/noisefloor
 	golang.org/x/perf/cmd/benchstat
 )
