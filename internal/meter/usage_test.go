@@ -54,7 +54,8 @@ func TestProcessCountsWhatThreadDoesNot(t *testing.T) {
 	require.Positive(t, process.Sys)
 }
 
-// A wait is a voluntary switch, whatever else runs on the machine.
+// A wait is a voluntary switch, whatever else runs on the machine. It is long, or
+// a slow machine's timer has fired before the thread is asleep.
 func TestVoluntarySwitches(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -62,7 +63,7 @@ func TestVoluntarySwitches(t *testing.T) {
 	require.NoError(t, err)
 	const waits = 50
 	for range waits {
-		pause := unix.NsecToTimespec(1000)
+		pause := unix.NsecToTimespec(int64(5 * time.Millisecond))
 		_ = unix.Nanosleep(&pause, nil) // EINTR had to wait too
 	}
 	after, err := Thread()
