@@ -15,7 +15,7 @@ import (
 
 const (
 	readyLimit = 90 * time.Second // from qemu's start to the test binary's; emulated it takes a few
-	offLimit   = 5 * time.Second  // for the guest to power off when all is said
+	offLimit   = 2 * time.Second  // for the guest to power off when all is said
 	maxBoots   = 5                // of a kernel that panics before the test binary starts
 )
 

@@ -59,7 +59,7 @@ func checkKernel(path string) error {
 func checkBinary(path string) error {
 	f, err := elf.Open(path)
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return fmt.Errorf("%s is no program that can be read: %w", path, err)
 	}
 	defer f.Close()
 	if f.Machine != elf.EM_X86_64 {
