@@ -58,6 +58,7 @@ func TestReadmeCommands(t *testing.T) {
 	known := map[string]string{
 		"go test":            output(t, "go", "help", "testflag") + output(t, "go", "help", "test") + output(t, "go", "help", "build"),
 		"go tool benchstat":  output(t, "go", "tool", "benchstat", "-h"),
+		"go tool ipcplot":    output(t, "go", "tool", "ipcplot", "-h"),
 		"go tool noisefloor": output(t, "go", "tool", "noisefloor", "-h"),
 	}
 	made := map[string]bool{} // files that earlier commands wrote
