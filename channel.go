@@ -125,6 +125,12 @@ type NonBlocking interface {
 	TryWrite(p []byte) (n int, err error)
 }
 
+// A Gatherer writes two buffers as one, as a message that is not to be copied behind its header.
+type Gatherer interface {
+	// WriteGather is Write of head and body, one behind the other, on a stream.
+	WriteGather(head, body []byte) (n int, err error)
+}
+
 // Descriptors gives the numbers of a channel's descriptors, to hand to a
 // poller. They are owned by the channel and valid until its Close; -1 after. The one
 // that CloseWrite gives back, of a pipe, is -1 from then on.

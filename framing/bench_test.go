@@ -118,7 +118,7 @@ func takeNext(b *testing.B, r io.Reader, format Format, size int) {
 }
 
 func takeAll(b *testing.B, r io.Reader, format Format, size int) {
-	b.Loop() 
+	b.Loop()
 	for msg, err := range NewReader(r, format).All() {
 		if err != nil || len(msg) != size {
 			b.Fatal(len(msg), err)

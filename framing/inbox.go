@@ -149,5 +149,8 @@ func (in *inbox) remains() []byte {
 	head, _ := in.coming()
 	rest := in.unread()[head:]
 	in.start, in.seen = in.end, 0
+	if in.sized != nil && head == 0 {
+		return nil // of its header only a part
+	}
 	return rest
 }

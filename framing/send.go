@@ -1,0 +1,188 @@
+package framing
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/seed-e1736cc0/ipcbench"
+)
+
+// The writing half of a Channel.
+
+// restWait is how long CloseWrite and Close wait for the rest of a message.
+const restWait = 50 * time.Millisecond
+
+// copied is the longest message, in bytes, that is copied behind its header. A longer one is written from where it lies.
+const copied = 8 << 10
+
+// Write implements ipcbench.Channel. A message that the format refuses is
+// ErrFrameTooLarge (which is ipcbench.ErrMessageTooLong) or ErrFrameInvalid, and nothing is sent.
+func (c *Channel) Write(p []byte) (int, error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if err := c.refused(); err != nil {
+		return 0, err
+	}
+	if err := c.send(c.ch.Write); err != nil {
+		return 0, c.writeError(err) // the rest of the message before
+	}
+	if g, ok := c.ch.(ipcbench.Gatherer); ok && len(p) > copied && c.in.sized != nil {
+		return c.gather(g, p)
+	}
+	if err := c.frame(p); err != nil {
+		return 0, err
+	}
+	if err := c.send(c.ch.Write); err != nil && len(c.unsent) == len(c.out) {
+		c.unsent = nil
+		return 0, c.writeError(err)
+	} else if err != nil && !c.stopped(err) {
+		return 0, c.writeError(err)
+	}
+	return len(p), nil
+}
+
+// stopped reports whether an error leaves the channel able to send the rest of a message later.
+func (c *Channel) stopped(err error) bool {
+	return errors.Is(err, os.ErrDeadlineExceeded) && !c.closed.Load()
+}
+
+// gather writes header and message without copying the message.
+func (c *Channel) gather(g ipcbench.Gatherer, p []byte) (int, error) {
+	head, err := c.in.sized.appendHeader(c.out[:0], len(p))
+	if err != nil {
+		return 0, err
+	}
+	c.out = head
+	n, err := g.WriteGather(head, p)
+	switch {
+	case n == 0 || err != nil && !c.stopped(err):
+		return 0, c.writeError(err)
+	case err != nil: // what was not taken is kept, since p is the caller's
+		c.out = append(c.out, p...)
+		c.unsent = c.out[n:]
+	}
+	return len(p), nil
+}
+
+// TryWrite implements ipcbench.NonBlocking: it takes a message whole or not at all.
+func (c *Channel) TryWrite(p []byte) (int, error) {
+	nb, ok := c.ch.(ipcbench.NonBlocking)
+	if !ok {
+		return 0, &opError{"write", errors.ErrUnsupported}
+	}
+	if !c.writing.TryLock() {
+		if err := c.refused(); err != nil {
+			return 0, err
+		}
+		return 0, errWouldWrite
+	}
+	err := c.refused()
+	if err == nil {
+		if err = c.send(nb.TryWrite); err != nil {
+			err = c.writeError(err)
+		}
+	}
+	if err == nil {
+		err = c.frame(p)
+	}
+	if err != nil {
+		c.writing.Unlock()
+		return 0, err
+	}
+	if err = c.send(nb.TryWrite); err != nil && len(c.unsent) == len(c.out) {
+		c.unsent = nil
+		c.writing.Unlock()
+		return 0, c.writeError(err)
+	}
+	c.sendRest()
+	return len(p), nil
+}
+
+// frame makes the frame of p in out. The caller holds writing, and has sent what was there.
+func (c *Channel) frame(p []byte) (err error) {
+	c.out, err = c.f.Append(c.out[:0], p)
+	c.unsent = c.out
+	return err
+}
+
+// send writes what is unsent, as far as f takes it.
+func (c *Channel) send(f func([]byte) (int, error)) error {
+	for len(c.unsent) > 0 {
+		n, err := f(c.unsent)
+		c.unsent = c.unsent[n:]
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sendRest sends what is unsent beside its caller, who holds writing and gives it away.
+func (c *Channel) sendRest() {
+	if len(c.unsent) == 0 {
+		c.writing.Unlock()
+		return
+	}
+	c.resting.Add(1)
+	go func() {
+		defer c.resting.Add(-1)
+		defer c.writing.Unlock()
+		c.send(c.ch.Write) // an error meets the next Write again
+	}()
+}
+
+// awaitRest gives a rest under way some time.
+func (c *Channel) awaitRest() {
+	for limit := time.Now().Add(restWait); c.resting.Load() > 0 && time.Now().Before(limit); {
+		runtime.Gosched()
+		time.Sleep(100 * time.Microsecond)
+	}
+}
+
+func (c *Channel) refused() error {
+	switch {
+	case c.closed.Load():
+		return errWriteClosed
+	case c.unusable != nil:
+		return &opError{"write", c.unusable}
+	}
+	return nil
+}
+
+func (c *Channel) writeError(err error) error {
+	switch {
+	case c.closed.Load():
+		return errWriteClosed
+	case errors.Is(err, ipcbench.ErrWouldBlock):
+		return errWouldWrite
+	}
+	return &opError{"write", err}
+}
+
+// CloseWrite implements ipcbench.Channel.
+func (c *Channel) CloseWrite() error {
+	if c.closed.Load() {
+		return &opError{"close write", os.ErrClosed}
+	}
+	c.awaitRest()
+	if err := c.ch.CloseWrite(); err != nil {
+		return &opError{"close write", err}
+	}
+	return nil
+}
+
+// Close implements ipcbench.Channel.
+func (c *Channel) Close() error {
+	if !c.closed.Load() {
+		c.awaitRest()
+	}
+	if c.closed.Swap(true) {
+		return &opError{"close", os.ErrClosed}
+	}
+	if err := c.ch.Close(); err != nil {
+		return &opError{"close", err}
+	}
+	return nil
+}
