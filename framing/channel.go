@@ -21,7 +21,7 @@ import (
 //
 // A message of which the stream has taken a part is on its way: Write and TryWrite
 // then say that all of it was accepted, also where a deadline has fallen into it, and the rest
-// follows on its own as soon as there is room. CloseWrite and Close wait for that rest, for 50 ms at most.
+// follows on its own within a millisecond or two of there being room. CloseWrite and Close wait for that rest, for 50 ms at most.
 type Channel struct {
 	ch       ipcbench.Channel
 	f        Format
@@ -35,7 +35,7 @@ type Channel struct {
 	writing      sync.Mutex   // held while a Write or the rest of a message waits
 	out          []byte       // a frame, of which unsent has not been taken yet
 	unsent       []byte
-	resting      atomic.Int32 // goroutines that send a rest
+	resting      atomic.Bool // somebody sends a rest
 }
 
 // New returns ch with boundaries by frames of f. It takes ch over. A channel that has
@@ -173,8 +173,6 @@ func (c *Channel) readError(err error) error {
 	return &opError{"read", err}
 }
 
-// Descriptors, for a poller; -1 where the channel below has none.
-
 // ReadFD implements ipcbench.Descriptors.
 func (c *Channel) ReadFD() int {
 	if d, ok := c.ch.(ipcbench.Descriptors); ok {
@@ -210,20 +208,20 @@ func (c *Channel) Files() ([]*os.File, error) {
 
 // SetDeadline implements ipcbench.Deadliner.
 func (c *Channel) SetDeadline(t time.Time) error {
-	return c.setDeadline(t, true, true, func(d ipcbench.Deadliner) error { return d.SetDeadline(t) })
+	return c.setDeadline(t, true, func(d ipcbench.Deadliner) error { return d.SetDeadline(t) })
 }
 
 // SetReadDeadline implements ipcbench.Deadliner. A frame in which it falls is read on by the next Read.
 func (c *Channel) SetReadDeadline(t time.Time) error {
-	return c.setDeadline(t, true, false, func(d ipcbench.Deadliner) error { return d.SetReadDeadline(t) })
+	return c.setDeadline(t, true, func(d ipcbench.Deadliner) error { return d.SetReadDeadline(t) })
 }
 
 // SetWriteDeadline implements ipcbench.Deadliner.
 func (c *Channel) SetWriteDeadline(t time.Time) error {
-	return c.setDeadline(t, false, true, func(d ipcbench.Deadliner) error { return d.SetWriteDeadline(t) })
+	return c.setDeadline(t, false, func(d ipcbench.Deadliner) error { return d.SetWriteDeadline(t) })
 }
 
-func (c *Channel) setDeadline(t time.Time, read, write bool, set func(ipcbench.Deadliner) error) error {
+func (c *Channel) setDeadline(t time.Time, read bool, set func(ipcbench.Deadliner) error) error {
 	d, ok := c.ch.(ipcbench.Deadliner)
 	if !ok {
 		return &opError{"set deadline", errors.ErrUnsupported}
@@ -233,9 +231,6 @@ func (c *Channel) setDeadline(t time.Time, read, write bool, set func(ipcbench.D
 	}
 	if err := set(d); err != nil {
 		return &opError{"set deadline", err}
-	}
-	if write && c.writing.TryLock() {
-		c.sendRest() // which the deadline before may have stopped
 	}
 	return nil
 }

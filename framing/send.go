@@ -21,7 +21,7 @@ const copied = 8 << 10
 // ErrFrameTooLarge (which is ipcbench.ErrMessageTooLong) or ErrFrameInvalid, and nothing is sent.
 func (c *Channel) Write(p []byte) (int, error) {
 	c.writing.Lock()
-	defer c.writing.Unlock()
+	defer c.leaveRest()
 	if err := c.refused(); err != nil {
 		return 0, err
 	}
@@ -34,10 +34,13 @@ func (c *Channel) Write(p []byte) (int, error) {
 	if err := c.frame(p); err != nil {
 		return 0, err
 	}
-	if err := c.send(c.ch.Write); err != nil && len(c.unsent) == len(c.out) {
+	err := c.send(c.ch.Write)
+	switch {
+	case err == nil:
+	case len(c.unsent) == len(c.out):
 		c.unsent = nil
 		return 0, c.writeError(err)
-	} else if err != nil && !c.stopped(err) {
+	case !c.stopped(err):
 		return 0, c.writeError(err)
 	}
 	return len(p), nil
@@ -78,25 +81,20 @@ func (c *Channel) TryWrite(p []byte) (int, error) {
 		}
 		return 0, errWouldWrite
 	}
-	err := c.refused()
-	if err == nil {
-		if err = c.send(nb.TryWrite); err != nil {
-			err = c.writeError(err)
-		}
-	}
-	if err == nil {
-		err = c.frame(p)
-	}
-	if err != nil {
-		c.writing.Unlock()
+	defer c.leaveRest()
+	if err := c.refused(); err != nil {
 		return 0, err
 	}
-	if err = c.send(nb.TryWrite); err != nil && len(c.unsent) == len(c.out) {
+	if err := c.send(nb.TryWrite); err != nil {
+		return 0, c.writeError(err) // the rest of the message before
+	}
+	if err := c.frame(p); err != nil {
+		return 0, err
+	}
+	if err := c.send(nb.TryWrite); err != nil && len(c.unsent) == len(c.out) {
 		c.unsent = nil
-		c.writing.Unlock()
 		return 0, c.writeError(err)
 	}
-	c.sendRest()
 	return len(p), nil
 }
 
@@ -119,23 +117,40 @@ func (c *Channel) send(f func([]byte) (int, error)) error {
 	return nil
 }
 
-// sendRest sends what is unsent beside its caller, who holds writing and gives it away.
-func (c *Channel) sendRest() {
-	if len(c.unsent) == 0 {
-		c.writing.Unlock()
+// restPause is how long the rest of a message waits between two tries.
+const restPause = time.Millisecond
+
+// leaveRest has what is unsent sent by somebody else, and gives writing back, which the caller
+// holds. No deadline is for the rest, since its message was accepted. Nor may it hold writing
+// while it waits: a Write with a deadline may come.
+func (c *Channel) leaveRest() {
+	defer c.writing.Unlock()
+	nb, ok := c.ch.(ipcbench.NonBlocking)
+	if len(c.unsent) == 0 || !ok || !c.resting.CompareAndSwap(false, true) {
 		return
 	}
-	c.resting.Add(1)
 	go func() {
-		defer c.resting.Add(-1)
-		defer c.writing.Unlock()
-		c.send(c.ch.Write) // an error meets the next Write again
+		for c.tryRest(nb) {
+			time.Sleep(restPause)
+		}
 	}()
+}
+
+// tryRest reports whether something is left that may still go.
+func (c *Channel) tryRest(nb ipcbench.NonBlocking) bool {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	err := c.send(nb.TryWrite)
+	if err != nil && errors.Is(err, ipcbench.ErrWouldBlock) && !c.closed.Load() {
+		return true
+	}
+	c.resting.Store(false)
+	return false
 }
 
 // awaitRest gives a rest under way some time.
 func (c *Channel) awaitRest() {
-	for limit := time.Now().Add(restWait); c.resting.Load() > 0 && time.Now().Before(limit); {
+	for limit := time.Now().Add(restWait); c.resting.Load() && time.Now().Before(limit); {
 		runtime.Gosched()
 		time.Sleep(100 * time.Microsecond)
 	}
