@@ -61,8 +61,8 @@ func Pair(cfg Config) (a, b *Channel, err error) {
 
 // FromFiles makes a channel of what Files gave, as a rule in another process:
 // the file to read from and the file to write to. It takes the files over, on
-// error too. Whether they are in packet mode and whether they have a name is
-// asked of the kernel; a Config that contradicts it is EINVAL.
+// error too. Whether they are in packet mode, which the kernel says of a writing end only, and
+// whether they have a name is asked of it; a Config that contradicts it is EINVAL.
 func FromFiles(files []*os.File, cfg Config) (*Channel, error) {
 	fds, err := fd.Take(files, 2)
 	if err != nil {

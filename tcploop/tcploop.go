@@ -42,7 +42,7 @@ type Channel struct{ *fd.Conn }
 
 // FromFiles makes a channel of what Files gave, as a rule in another process. It
 // takes the file over, on error too. Whether it is IPv4 or IPv6 is asked of the
-// kernel. A socket that listens or is not connected is an error, and one that is
+// kernel. A socket that listens or has never been connected or bound is an error, and one that is
 // not bound to a loopback address ErrNotLoopback.
 func FromFiles(files []*os.File, cfg Config) (*Channel, error) {
 	c, err := fromFiles(files, cfg)

@@ -348,3 +348,20 @@ func TestUnknownWaitIsRefused(t *testing.T) {
 	_, err = unix.FcntlInt(uintptr(s[0]), unix.F_GETFD, 0)
 	require.ErrorIs(t, err, unix.EBADF, "taken over on error too")
 }
+
+// A century has more seconds than 32 bits.
+func TestFarDeadline(t *testing.T) {
+	every(t, func(t *testing.T, a, b *Conn, _ ipcbench.Wait) {
+		require.NoError(t, b.SetReadDeadline(time.Now().Add(100*365*24*time.Hour)))
+		read := make(chan error, 1)
+		go func() { _, err := b.Read(make([]byte, 1)); read <- err }()
+		select {
+		case err := <-read:
+			require.NoError(t, err, "before anything was written")
+		case <-time.After(5 * time.Millisecond):
+		}
+		_, err := a.Write([]byte("x"))
+		require.NoError(t, err)
+		require.NoError(t, <-read)
+	})
+}

@@ -3,7 +3,9 @@
 package fd
 
 import (
+	"math"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -125,7 +127,8 @@ func (s *side) poll(timeout int64) unix.Errno {
 	}
 	var limit *unix.Timespec
 	if timeout >= 0 {
-		s.timeout = unix.NsecToTimespec(timeout)
+		const most = math.MaxInt32 * int64(time.Second) // what 32 bits hold; the caller looks at its deadline and comes again
+		s.timeout = unix.NsecToTimespec(min(timeout, most))
 		limit = &s.timeout
 	}
 	if _, err := unix.Ppoll(s.pollfd[:], limit, nil); err != nil && err != unix.EINTR {
