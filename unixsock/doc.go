@@ -21,6 +21,16 @@
 // A peer that closes with unread data resets the connection: a Stream then reads what is
 // queued and ECONNRESET, a SeqPacket ECONNRESET and then what is queued.
 //
+// A Read of a Dgram has three ways out: to know the number of messages, to agree on an end ([Terminated]),
+// and not to wait (TryRead, or a deadline).
+//
+// # What only a unix socket can do
+//
+// Open files travel over all three kinds ([Channel.SendFiles], [Channel.RecvFiles]): the peer gets a descriptor
+// of its own for a file, a socket or a connection that was accepted elsewhere, whatever
+// it might open itself. A connection knows who is at its other end ([Channel.PeerCred]), and a listener refuses whom it does not
+// want (Config.Accept). The permissions of the socket file say who may connect at all (Config.Mode).
+//
 // # Addresses
 //
 // An address that begins with '@' or a NUL byte is an abstract name, up to 107 bytes
