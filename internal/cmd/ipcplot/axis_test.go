@@ -53,7 +53,9 @@ func TestTicks(t *testing.T) {
 	a.Max = 28e-6
 	fromZero(&a, "s")
 	require.Equal(t, []string{"0", "5 µs", "10 µs", "15 µs", "20 µs", "25 µs"}, labels(a.Tick.Marker.Ticks(a.Min, a.Max)))
-	require.Equal(t, []string{"−50 %", "−30 %", "0", "+40 %", "+100 %"}, labels(ratioTicks(0.45, 2.2)))
+	require.Equal(t, []string{"−50 %", "−30 %", "0", "+50 %", "+100 %"}, labels(ratioTicks(0.45, 2.2)))
+	require.Equal(t, []string{"−20 %", "0", "+25 %", "+50 %", "+100 %"}, labels(ratioTicks(0.77, 2.3)))
+	require.Equal(t, []string{"−99 %", "−90 %", "0", "×10", "×100"}, labels(ratioTicks(0.005, 200)))
 	require.Equal(t, []string{"−4 %", "−2 %", "0", "+2 %", "+4 %"}, labels(ratioTicks(0.95, 1.05)))
 }
 

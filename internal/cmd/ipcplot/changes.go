@@ -162,23 +162,29 @@ func ratioAxis(a *plot.Axis) {
 	a.Tick.Marker = plot.TickerFunc(ratioTicks)
 }
 
+// room is the part of the axis that a label takes.
+const room = 0.12
+
 // ratioTicks picks, of the steps that people read easily, the finest that leave room for their labels.
 func ratioTicks(lo, hi float64) (ticks []plot.Tick) {
 	for _, steps := range [][]float64{
 		{0.9, 0.92, 0.94, 0.96, 0.98, 1, 1.02, 1.04, 1.06, 1.08, 1.1},
 		{0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.3},
 		{0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 1.75, 2},
-		{0.25, 0.35, 0.5, 0.7, 1, 1.4, 2, 3, 4},
+		{0.25, 0.35, 0.5, 0.65, 0.8, 1, 1.25, 1.5, 2, 3, 4},
+		{0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10},
 		{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100},
 		{0.0001, 0.001, 0.01, 0.1, 1, 10, 100, 1000, 10000},
 	} {
 		ticks = nil
+		roomy, last := true, 0.0
 		for _, s := range steps {
 			if s >= lo && s <= hi {
-				ticks = append(ticks, plot.Tick{Value: s, Label: percent(s)})
+				roomy = roomy && math.Log(s/last) >= room*math.Log(hi/lo)
+				ticks, last = append(ticks, plot.Tick{Value: s, Label: percent(s)}), s
 			}
 		}
-		if steps[0] <= lo && steps[len(steps)-1] >= hi && len(ticks) <= 8 {
+		if roomy && steps[0] <= lo && steps[len(steps)-1] >= hi {
 			break
 		}
 	}

@@ -95,12 +95,18 @@ func lines(f *figure, rows []*row, key, unit, show string) ([]*figure, error) {
 	return []*figure{f}, nil
 }
 
-// aside moves the lines' points of one size a little apart, by up to 2.5 times either way: many meet at 64 KiB,
-// and the sizes measured are 16 times or more apart.
+// aside moves the lines' points of one size a little apart, since many meet at 64 KiB: together by an eighth of the axis.
 func aside(labels []string, by map[string][]point) {
+	lo, hi := math.Inf(1), 0.0
+	for _, ps := range by {
+		for _, p := range ps {
+			lo, hi = min(lo, p.x), max(hi, p.x)
+		}
+	}
+	apart := max(1.5, math.Pow(hi/lo, 1./8))
 	for i, l := range labels {
 		for j := range by[l] {
-			by[l][j].x *= math.Pow(6.25, (float64(i)+0.5)/float64(len(labels))-0.5)
+			by[l][j].x *= math.Pow(apart, (float64(i)+0.5)/float64(len(labels))-0.5)
 		}
 	}
 }
