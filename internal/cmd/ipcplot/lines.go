@@ -44,12 +44,17 @@ type point struct {
 	row *row
 }
 
-// lines draws the rows on two logarithmic axes, a line for each label. There is no figure without rows.
-func lines(f *figure, rows []*row, key, unit, show string) ([]*figure, error) {
-	var labels []string
-	var drawn []*row
-	by := map[string][]point{}
-	ticks := map[float64]string{}
+// A bundle are the lines of a figure by label.
+type bundle struct {
+	labels []string // in order of appearance
+	by     map[string][]point
+	rows   []*row
+	ticks  map[float64]string // the numbers as the rows write them
+}
+
+// collect sorts the rows that have the key into lines.
+func collect(rows []*row, key, unit string) (bundle, error) {
+	b := bundle{by: map[string][]point{}, ticks: map[float64]string{}}
 	for _, r := range rows {
 		text, ok := r.keys[key]
 		if !ok {
@@ -57,37 +62,43 @@ func lines(f *figure, rows []*row, key, unit, show string) ([]*figure, error) {
 		}
 		x, ok := sizeOf(text)
 		if !ok {
-			return nil, fmt.Errorf("%s: Benchmark%s: %s=%s is no number such as 64 or 4KiB", r.pos, r.full, key, text)
+			return b, fmt.Errorf("%s: Benchmark%s: %s=%s is no number such as 64 or 4KiB", r.pos, r.full, key, text)
 		}
 		if err := r.positive(unit); err != nil {
-			return nil, err
+			return b, err
 		}
 		l := r.label(key, "cpu", "wait", "peer", "ready")
-		if by[l] == nil {
-			labels = append(labels, l)
+		if b.by[l] == nil {
+			b.labels = append(b.labels, l)
 		}
-		by[l] = append(by[l], point{x, r})
-		ticks[x] = text
-		drawn = append(drawn, r)
+		b.by[l] = append(b.by[l], point{x, r})
+		b.ticks[x] = text
+		b.rows = append(b.rows, r)
 	}
-	if len(drawn) == 0 {
-		return nil, nil
+	return b, nil
+}
+
+// lines draws the rows on two logarithmic axes, a line for each label. There is no figure without rows.
+func lines(f *figure, rows []*row, key, unit, show string) ([]*figure, error) {
+	b, err := collect(rows, key, unit)
+	if err != nil || len(b.rows) == 0 {
+		return nil, err
 	}
-	f.say("%s", samples(drawn, unit))
+	f.say("%s", samples(b.rows, unit))
 	f.grid(true, true)
-	look := styles(labels)
 	if key == "size" {
-		aside(labels, by)
+		aside(b.labels, b.by)
 	}
-	for _, l := range byHeight(labels, by, unit) {
-		if err := f.line(l, by[l], unit, look[l]); err != nil {
+	look := styles(b.labels)
+	for _, l := range byHeight(b.labels, b.by, unit) {
+		if err := f.line(l, b.by[l], unit, look[l]); err != nil {
 			return nil, err
 		}
 	}
 	f.scale = func() {
 		logAxis(&f.plot.Y, show)
 		if key == "size" {
-			sizeAxis(&f.plot.X, ticks)
+			sizeAxis(&f.plot.X, b.ticks)
 		} else {
 			logAxis(&f.plot.X, "")
 		}
