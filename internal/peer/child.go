@@ -28,22 +28,39 @@ const (
 // returns next. An error that only says that the parent has gone counts as nil.
 type Handler func(c *Conn) error
 
-// known holds the roles that Main was given.
+// known holds the roles of Register and Main.
 var known struct {
 	sync.Mutex
 	roles map[string]Handler
 	set   bool
 }
 
+// Register adds a role to those that Main will be given: for a package whose
+// TestMain leaves Main to another one. It must be called before Main, as in an init.
+func Register(role string, play Handler) {
+	known.Lock()
+	defer known.Unlock()
+	if known.set {
+		panic("peer: Register after Main")
+	}
+	if known.roles == nil {
+		known.roles = map[string]Handler{}
+	}
+	known.roles[role] = play
+}
+
 // Main must be called once, in TestMain, before flags are parsed. In a child it
 // runs its role and exits the process; in a parent it returns at once.
 func Main(roles map[string]Handler) {
+	for role, play := range roles {
+		Register(role, play)
+	}
 	known.Lock()
 	if known.set {
 		known.Unlock()
 		panic("peer: Main called twice")
 	}
-	known.roles, known.set = roles, true
+	known.set = true
 	known.Unlock()
 
 	order, ok := os.LookupEnv(variable)
