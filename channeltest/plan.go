@@ -3,6 +3,7 @@
 package channeltest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"sync"
@@ -56,7 +57,7 @@ type offer struct {
 func (p *plan) offers(m measure, mech Mechanism) (*offer, error) {
 	o := &offer{ways: map[way]bool{}, batch: maxBatch}
 	var contract *ipcbench.Contract
-	exports := false
+	exports, plain := false, false
 	lacks := map[ipcbench.Wait]error{}
 	for _, w := range ipcbench.Waits() {
 		a, b, err := mech.Pair(w)
@@ -70,6 +71,7 @@ func (p *plan) offers(m measure, mech Mechanism) (*offer, error) {
 		if c.Boundaries && !isSocket(a) {
 			o.batch = 1 // no sendmmsg
 		}
+		plain = isPlain(a, b)
 		a.Close()
 		b.Close()
 	}
@@ -91,7 +93,10 @@ func (p *plan) offers(m measure, mech Mechanism) (*offer, error) {
 		p.leftOut = append(p.leftOut, fmt.Sprintf("mech=%s/peer=process: needs Mechanism.Import, an ipcbench.Exporter, and the mechanism given to Main", mech.Name))
 	}
 	for _, w := range append(everyWay, processEpoll) {
-		o.ways[w] = lacks[w.wait] == nil && (outside || w.peer != asProcess)
+		o.ways[w] = lacks[w.wait] == nil && (outside || w.peer != asProcess) && (plain || !w.kernel)
+	}
+	if !plain && m != boundaries {
+		p.leftOut = append(p.leftOut, fmt.Sprintf("mech=%s/wait=kernel: what it writes is not what its descriptors carry", mech.Name))
 	}
 	for _, w := range ipcbench.Waits() {
 		if err := lacks[w]; err != nil {
@@ -102,6 +107,25 @@ func (p *plan) offers(m measure, mech Mechanism) (*offer, error) {
 		p.leftOut = append(p.leftOut, fmt.Sprintf("mech=%s/batch=%d: sendmmsg(2) is for sockets", mech.Name, maxBatch))
 	}
 	return o, nil
+}
+
+// isPlain reports whether b's descriptor carries what a writes and nothing else, so that bare system
+// calls can take their place. It spoils the pair.
+func isPlain(a, b ipcbench.Channel) bool {
+	d, ok := b.(ipcbench.Descriptors)
+	if !ok {
+		return false
+	}
+	sent, got := []byte("as it is"), make([]byte, 100)
+	if _, err := a.Write(sent); err != nil {
+		return false
+	}
+	ready := []unix.PollFd{{Fd: int32(d.ReadFD()), Events: unix.POLLIN}}
+	if n, err := unix.Poll(ready, 1000); n != 1 || err != nil {
+		return false
+	}
+	n, err := unix.Read(d.ReadFD(), got)
+	return err == nil && bytes.Equal(got[:n], sent)
 }
 
 func isSocket(ch ipcbench.Channel) bool {

@@ -200,8 +200,8 @@ func (c *Channel) Files() ([]*os.File, error) {
 		return e.Files() // who reads is waiting, so nothing is here
 	}
 	defer c.reading.Unlock()
-	if n := len(c.in.unread()); n > 0 && !c.closed.Load() {
-		return nil, failed("files", "%d bytes have been read ahead: %w", n, ErrFrameInvalid)
+	if !c.in.empty() && !c.closed.Load() {
+		return nil, failed("files", "bytes have been read ahead: %w", ErrFrameInvalid)
 	}
 	return e.Files()
 }

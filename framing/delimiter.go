@@ -43,6 +43,34 @@ func (f *delimiter) Next(data []byte) (msg []byte, size int, err error) {
 	return f.nextFrom(data, 0)
 }
 
+func (f *delimiter) cut(data []byte, msgs [][]byte) (n, size int, err error) {
+	if len(f.delim) == 1 {
+		n, size = cutLines(data, msgs, f.delim[0], f.max)
+	}
+	return cutRest(f, data, msgs, n, size)
+}
+
+// cutLines is cut of a delimiter of one byte. Where messages of one size follow each other, the CPU
+// can begin to search for the end of the next one before it has found the end of this one.
+func cutLines(data []byte, msgs [][]byte, delim byte, most int) (n, size int) {
+	last := most
+	for i := range msgs {
+		rest := data[size:]
+		switch length := bytes.IndexByte(rest, delim); {
+		case length == last:
+			msgs[i] = rest[:last:last]
+			size += last + 1
+		case uint(length) > uint(most): // or none
+			return i, size
+		default:
+			msgs[i] = rest[:length:length]
+			size += length + 1
+			last = length
+		}
+	}
+	return len(msgs), size
+}
+
 func (f *delimiter) nextFrom(data []byte, seen int) (msg []byte, size int, err error) {
 	most := min(len(data), f.max+len(f.delim))     // a frame that is longer is too large
 	from := max(min(seen, most)-len(f.delim)+1, 0) // where a delimiter may have begun that had not ended

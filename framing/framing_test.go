@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -74,6 +75,15 @@ func requireSame(t *testing.T, f Format, data, sizes []byte) {
 	require.Equal(t, whole, cut)
 	require.Equal(t, rest, cutRest)
 	require.Equal(t, err, cutErr)
+
+	for _, msg := range whole {
+		one, size, err := f.Next(data)
+		require.NoError(t, err)
+		require.Equal(t, msg, string(one))
+		data = data[size:]
+	}
+	_, size, err := f.Next(data)
+	require.True(t, size == 0 || err != nil, "a frame that was not taken")
 }
 
 func TestFramesHoweverTheyAreCut(t *testing.T) {
@@ -109,6 +119,22 @@ func TestFramesHoweverTheyAreCut(t *testing.T) {
 			all = append(all, string(msg))
 		}
 		require.Equal(t, carried, all)
+
+		// And by batches.
+		var batched []string
+		r := NewReader(iotest.HalfReader(bytes.NewReader(stream)), f)
+		for {
+			msgs, err := r.NextBatch()
+			if err != nil {
+				require.Equal(t, io.EOF, err)
+				require.Empty(t, msgs)
+				break
+			}
+			for _, msg := range msgs {
+				batched = append(batched, string(msg))
+			}
+		}
+		require.Equal(t, carried, batched)
 		scanner := bufio.NewScanner(bytes.NewReader(stream))
 		scanner.Split(SplitFunc(f))
 		var scanned []string
@@ -256,6 +282,46 @@ func TestWriterGathersAndGoesOn(t *testing.T) {
 	got, _, err := outcome(&s.Buffer, f)
 	require.Equal(t, []string{"one", "two", "three"}, got)
 	require.Equal(t, io.EOF, err)
+}
+
+// However messages are taken, each is taken once and in order.
+func TestWaysOfTakingMix(t *testing.T) {
+	var stream []byte
+	const messages = 1000
+	for i := range messages {
+		stream, _ = formats[3].Append(stream, []byte(strconv.Itoa(i)))
+	}
+	r := NewReader(bytes.NewReader(append(stream, "\x00\x00\x00\x03ab"...)), formats[3])
+	var got []string
+	take := func(msg []byte, err error) {
+		require.NoError(t, err)
+		got = append(got, string(msg))
+	}
+	for len(got) < messages-70 {
+		take(r.Next())
+		for msg, err := range r.All() {
+			take(msg, err)
+			if len(got)%7 == 0 {
+				take(r.Next())
+				break
+			}
+		}
+	}
+	for {
+		msgs, err := r.NextBatch()
+		if err != nil {
+			require.Equal(t, io.ErrUnexpectedEOF, err)
+			require.Equal(t, [][]byte{[]byte("ab")}, msgs)
+			break
+		}
+		for _, msg := range msgs {
+			take(msg, nil)
+		}
+	}
+	for i, msg := range got {
+		require.Equal(t, strconv.Itoa(i), msg)
+	}
+	require.Len(t, got, messages)
 }
 
 func TestAppendNextCopies(t *testing.T) {

@@ -9,40 +9,62 @@ import (
 // gets for a header, whatever it claims.
 const firstBuffer = 16 << 10
 
+// batch is how many messages are cut at once, a power of two.
+const batch = 64
+
 // An inbox holds the bytes that have arrived and are not taken yet.
 type inbox struct {
 	format     Format
+	cutter     cutter
 	sized      sized     // format, if it is
 	resumable  resumable // format, if it is
 	buf        []byte
-	start, end int   // of the unread bytes in buf
-	seen       int   // that many unread bytes hold no whole frame
-	err        error // final: bytes that are no frame, or the end within one
-	late       error // came from the stream together with bytes
+	start, end int           // of the unread bytes in buf
+	seen       int           // that many unread bytes hold no whole frame
+	msgs       [batch][]byte // messages that have been cut out of buf
+	taken, cut uint          // of msgs
+	err        error         // final: bytes that are no frame, or the end within one
+	late       error         // came from the stream together with bytes
 }
 
 func newInbox(f Format) inbox {
 	in := inbox{format: f}
 	in.sized, _ = f.(sized)
+	if in.cutter, _ = f.(cutter); in.cutter == nil {
+		in.cutter = oneByOne{f}
+	}
 	in.resumable, _ = f.(resumable)
 	return in
 }
 
+// unread are the bytes that are not cut into messages.
 func (in *inbox) unread() []byte { return in.buf[in.start:in.end] }
 
-// next takes a whole frame, if there is one, and returns its message, which is
-// valid until the next fill.
+// empty: nothing has been read ahead.
+func (in *inbox) empty() bool { return in.start == in.end && in.taken == in.cut }
+
+// next returns the message of a whole frame, if there is one. It is valid until the next fill.
 func (in *inbox) next() (msg []byte, ok bool) {
+	if i := in.taken; i < in.cut {
+		in.taken++
+		return in.msgs[i%batch], true
+	}
+	return in.cutOut()
+}
+
+// cutOut is next when all messages that were cut have been taken.
+func (in *inbox) cutOut() (msg []byte, ok bool) {
 	data := in.buf[in.start:in.end]
 	if in.seen > 0 {
 		return in.resume(data)
 	}
-	msg, size, err := in.format.Next(data)
-	if err == nil && uint(size-1) < uint(len(data)) {
-		in.start += size
-		return msg, true
+	n, size, err := in.cutter.cut(data, in.msgs[:])
+	if n == 0 {
+		return in.incomplete(data, size, err)
 	}
-	return in.incomplete(data, size, err)
+	in.start += size
+	in.taken, in.cut = 1, uint(n)
+	return in.msgs[0], true
 }
 
 // resume is next of a frame that was not complete the last time.
@@ -59,6 +81,7 @@ func (in *inbox) resume(data []byte) (msg []byte, ok bool) {
 	}
 	if err == nil && uint(size-1) < uint(len(data)) {
 		in.start, in.seen = in.start+size, 0
+		in.msgs[0], in.taken, in.cut = msg, 1, 1
 		return msg, true
 	}
 	return in.incomplete(data, size, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-e1736cc0/ipcbench/channeltest"
 	"github.com/seed-e1736cc0/ipcbench/framing"
 	"github.com/seed-e1736cc0/ipcbench/pipe"
+	"github.com/seed-e1736cc0/ipcbench/tcploop"
 	"github.com/seed-e1736cc0/ipcbench/unixsock"
 )
 
@@ -28,9 +29,15 @@ var (
 		}, func(f []*os.File, w ipcbench.Wait) (ipcbench.Channel, error) {
 			return end(unixsock.FromFiles(f, unixsock.Config{Wait: w}))
 		}},
+		{"tcp", func(w ipcbench.Wait) (a, b ipcbench.Channel, err error) {
+			return ends(tcploop.Pair(tcploop.Config{Wait: w}))
+		},
+			func(f []*os.File, w ipcbench.Wait) (ipcbench.Channel, error) {
+				return end(tcploop.FromFiles(f, tcploop.Config{Wait: w}))
+			}},
 	}
 	mechanisms = []channeltest.Mechanism{
-		streams[0].framed("u32", u32), streams[1].framed("u32", u32), streams[0].framed("varint", varint),
+		streams[0].framed("u32", u32), streams[1].framed("u32", u32), streams[2].framed("u32", u32), streams[0].framed("varint", varint),
 	}
 )
 
@@ -84,3 +91,5 @@ func TestConformance(t *testing.T) {
 }
 
 func BenchmarkBoundaries(b *testing.B) { channeltest.Boundaries(b, mechanisms...) }
+func BenchmarkLatency(b *testing.B)    { channeltest.Latency(b, mechanisms...) }
+func BenchmarkThroughput(b *testing.B) { channeltest.Throughput(b, mechanisms...) }

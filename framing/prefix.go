@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/bits"
 )
 
 // LengthPrefix is the format in which a message follows its length, an unsigned
@@ -21,10 +22,12 @@ func LengthPrefix(width int, order binary.ByteOrder, max int) Format {
 	case max < 1:
 		return refuse("messages of at most %d bytes, want 1 or more", max)
 	}
+	little := width > 1 && order.Uint16([]byte{1, 0}) == 1
 	return &prefix{
 		width:  width,
 		unused: uint(64 - 8*width),
-		little: width > 1 && order.Uint16([]byte{1, 0}) == 1,
+		little: little,
+		plain:  width == 4 && !little,
 		max:    longest(max, math.MaxUint64>>(64-8*width)),
 	}
 }
@@ -33,6 +36,7 @@ type prefix struct {
 	width  int
 	unused uint // bits of 64
 	little bool
+	plain  bool // four bytes, big-endian, as most formats have it
 	max    uint64
 }
 
@@ -59,6 +63,35 @@ func (f *prefix) Next(data []byte) (msg []byte, size int, err error) {
 	return data[f.width:size:size], size, nil
 }
 
+func (f *prefix) cut(data []byte, msgs [][]byte) (n, size int, err error) {
+	if f.width == 4 {
+		n, size = f.cutWords(data, msgs)
+	}
+	return cutRest(f, data, msgs, n, size)
+}
+
+// cutWords is cut of lengths of four bytes. It looks for a header at data[at], and not at the beginning of a shorter
+// slice: where the next frame begins depends on the length of this one, and slicing would make that chain longer.
+func (f *prefix) cutWords(data []byte, msgs [][]byte) (n, size int) {
+	little, most, at := f.little, f.max, uint(0)
+	for i := range msgs {
+		if at+4 > uint(len(data)) {
+			return i, int(at)
+		}
+		head := uint32(data[at+3])<<24 | uint32(data[at+2])<<16 | uint32(data[at+1])<<8 | uint32(data[at])
+		if !little {
+			head = bits.ReverseBytes32(head)
+		}
+		end := at + 4 + uint(head)
+		if uint64(head) > most || end > uint(len(data)) {
+			return i, int(at)
+		}
+		msgs[i] = data[at+4 : end : end]
+		at = end
+	}
+	return len(msgs), int(at)
+}
+
 func (f *prefix) header(data []byte) (head, body int, err error) {
 	if len(data) < f.width {
 		return 0, 0, nil
@@ -72,15 +105,22 @@ func (f *prefix) header(data []byte) (head, body int, err error) {
 
 // length reads the number at the beginning of data: of eight bytes, if they are there, those that count.
 func (f *prefix) length(data []byte) uint64 {
+	switch {
+	case f.plain:
+		return uint64(binary.BigEndian.Uint32(data))
+	case len(data) < 8:
+		return f.lengthOf(data)
+	case f.little:
+		return binary.LittleEndian.Uint64(data) << (f.unused % 64) >> (f.unused % 64)
+	}
+	return binary.BigEndian.Uint64(data) >> (f.unused % 64)
+}
+
+// lengthOf is length with fewer than eight bytes there.
+func (f *prefix) lengthOf(data []byte) uint64 {
 	var head [8]byte
-	if len(data) < len(head) {
-		copy(head[:], data)
-		data = head[:]
-	}
-	if f.little {
-		return binary.LittleEndian.Uint64(data) << f.unused >> f.unused
-	}
-	return binary.BigEndian.Uint64(data) >> f.unused
+	copy(head[:], data)
+	return f.length(head[:])
 }
 
 func (f *prefix) appendHeader(dst []byte, n int) ([]byte, error) {

@@ -30,32 +30,51 @@ func NewReader(r io.Reader, f Format) *Reader {
 // the next frame would begin. After any other error of the stream, as of a
 // deadline, Next goes on where it was.
 func (r *Reader) Next() ([]byte, error) {
-	if msg, ok := r.in.next(); ok {
-		return msg, nil
+	if i := r.in.taken; i < r.in.cut {
+		r.in.taken++
+		return r.in.msgs[i%batch], nil
 	}
 	return r.wait()
 }
 
-// wait is Next of a frame that has not all arrived.
+// wait is Next when all messages that were cut have been taken.
 func (r *Reader) wait() ([]byte, error) {
-	for r.in.err == nil {
+	for {
+		if msg, ok := r.in.next(); ok {
+			return msg, nil
+		}
+		if r.in.err != nil {
+			return nil, r.in.err
+		}
 		switch err := r.in.fill(r.read, math.MaxInt); {
 		case r.in.err != nil:
 			return r.in.remains(), err
 		case err != nil:
 			return nil, err
 		}
-		if msg, ok := r.in.next(); ok {
-			return msg, nil
-		}
 	}
-	return nil, r.in.err
 }
 
 // AppendNext is Next that copies: it returns dst with the next message added.
 func (r *Reader) AppendNext(dst []byte) ([]byte, error) {
 	msg, err := r.Next()
 	return append(dst, msg...), err
+}
+
+// NextBatch returns the next messages that are here, at least one: it waits as Next does if there is
+// none. They and the slice are valid until the next call of a method of the Reader. Instead of messages there
+// is what Next returns at the end or with an error: of a message that was cut off, what there is of it.
+func (r *Reader) NextBatch() ([][]byte, error) {
+	msg, err := r.Next()
+	switch {
+	case err != nil && msg == nil:
+		return nil, err
+	case err != nil:
+		return [][]byte{msg}, err
+	}
+	msgs := r.in.msgs[r.in.taken-1 : r.in.cut]
+	r.in.taken = r.in.cut
+	return msgs, nil
 }
 
 // All returns the messages one after the other, as Next does, in less time. A message is valid
@@ -65,26 +84,16 @@ func (r *Reader) AppendNext(dst []byte) ([]byte, error) {
 func (r *Reader) All() iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		for {
-			if !r.yieldAll(yield) {
-				return
-			}
-			msg, err := r.wait()
+			msg, err := r.Next()
 			if err == io.EOF || !yield(msg, err) || err != nil {
 				return
 			}
-		}
-	}
-}
-
-// yieldAll hands out the whole frames that are there. It reports whether the loop goes on.
-func (r *Reader) yieldAll(yield func([]byte, error) bool) bool {
-	for {
-		msg, ok := r.in.next()
-		if !ok {
-			return true
-		}
-		if !yield(msg, nil) {
-			return false
+			for in := &r.in; in.taken < in.cut; {
+				in.taken++
+				if !yield(in.msgs[(in.taken-1)%batch], nil) {
+					return
+				}
+			}
 		}
 	}
 }

@@ -42,13 +42,27 @@ func (f *varint) Next(data []byte) (msg []byte, size int, err error) {
 	return data[head:size:size], size, nil
 }
 
+func (f *varint) cut(data []byte, msgs [][]byte) (n, size int, err error) {
+	short := uint(min(f.max, 0x7f))
+	at := uint(0)
+	for n < len(msgs) && at < uint(len(data)) {
+		length := uint(data[at])
+		body, end := at+1, at+1+length
+		if length > short || end > uint(len(data)) {
+			break
+		}
+		msgs[n] = data[body:end:end]
+		at = end
+		n++
+	}
+	return cutRest(f, data, msgs, n, int(at))
+}
+
 func (f *varint) header(data []byte) (head, body int, err error) {
 	n, head := binary.Uvarint(data)
 	switch {
-	case head < 0:
+	case head < 0, head == 0 && len(data) >= binary.MaxVarintLen64: // Uvarint wants to see an eleventh byte
 		return 0, 0, failed("next", "a length above 64 bits: %w", ErrFrameInvalid)
-	case head == 0 && len(data) >= binary.MaxVarintLen64: // Uvarint wants to see an eleventh byte
-		return 0, 0, failed("next", "a length of more than %d bytes: %w", binary.MaxVarintLen64, ErrFrameInvalid)
 	case head > 1 && data[head-1] == 0:
 		return 0, 0, failed("next", "a length with more bytes than it needs: %w", ErrFrameInvalid)
 	case n > f.max:
