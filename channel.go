@@ -125,9 +125,12 @@ type NonBlocking interface {
 	TryWrite(p []byte) (n int, err error)
 }
 
-// A Gatherer writes two buffers as one, as a message that is not to be copied behind its header.
-type Gatherer interface {
-	// WriteGather is Write of head and body, one behind the other, on a stream.
+// Vectored moves two buffers by one system call on a stream, as for a header and a body that is not to be copied
+// behind it. With Boundaries both are errors.ErrUnsupported.
+type Vectored interface {
+	// ReadScatter is Read into head and, behind it, body.
+	ReadScatter(head, body []byte) (n int, err error)
+	// WriteGather is Write of head and, behind it, body.
 	WriteGather(head, body []byte) (n int, err error)
 }
 

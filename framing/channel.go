@@ -30,7 +30,8 @@ type Channel struct {
 
 	reading      sync.Mutex // held while a Read waits
 	in           inbox
-	large        bool         // the message before was longer than the buffer
+	header       [16]byte     // of the message that is being read past the inbox
+	last         int          // the length of the message before
 	readDeadline atomic.Int64 // nanoseconds on the clock of instant; 0: none
 	writing      sync.Mutex   // held while a Write or the rest of a message waits
 	out          []byte       // a frame, of which unsent has not been taken yet
@@ -76,6 +77,9 @@ func (c *Channel) Read(p []byte) (int, error) {
 	if c.late() {
 		return 0, errReadLate
 	}
+	if v, ok := c.ch.(ipcbench.Vectored); ok && c.last > firstBuffer && c.last <= len(p) && c.in.sized != nil && c.in.idle() {
+		return c.readExpected(v, p)
+	}
 	return c.read(p, c.ch.Read)
 }
 
@@ -106,23 +110,49 @@ func (c *Channel) read(p []byte, f func([]byte) (int, error)) (int, error) {
 	}
 	for {
 		if msg, ok := c.in.next(); ok {
-			c.large = len(msg) > firstBuffer
+			c.last = len(msg)
 			return deliver(p, msg)
 		}
 		if c.in.err != nil {
 			return 0, c.readError(c.in.err)
 		}
 		if head, body := c.in.coming(); body > firstBuffer && body <= len(p) {
-			c.large = true
 			return c.readBody(p[:body], head, f)
 		}
 		limit := firstBuffer
-		if c.large {
+		if c.last > firstBuffer {
 			limit = 64 // most of the next message goes straight to its reader
 		}
 		if err := c.in.fill(f, limit); err != nil {
 			return c.broken(p, err)
 		}
+	}
+}
+
+// readExpected takes for granted that the next message is as long as the last one, which was long: then one read
+// puts its header here and the message where its reader wants it. What turns out otherwise goes to the inbox.
+func (c *Channel) readExpected(v ipcbench.Vectored, p []byte) (int, error) {
+	if c.closed.Load() {
+		return 0, errReadClosed
+	}
+	head := c.header[:c.f.(bounded).overhead(c.last)]
+	n, err := v.ReadScatter(head, p[:c.last])
+	if n == 0 && err != nil {
+		return c.broken(p, err)
+	}
+	got := max(n-len(head), 0)
+	switch size, body, wrong := c.in.sized.header(head[:n-got]); {
+	case err != nil, wrong != nil, size != len(head), body > len(p):
+		c.in.keep(head[:n-got])
+		c.in.keep(p[:got])
+		c.in.late = err
+		return c.read(p, c.ch.Read)
+	case got < body:
+		return c.readRest(p[:body], head, got, c.ch.Read)
+	default:
+		c.in.keep(p[body:got])
+		c.last = body
+		return body, nil
 	}
 }
 
@@ -133,17 +163,22 @@ func deliver(p, msg []byte) (int, error) {
 	return len(msg), nil
 }
 
-// readBody reads the rest of a message where its reader wants it. What has come before an error goes back to the inbox.
-func (c *Channel) readBody(p []byte, head int, f func([]byte) (int, error)) (int, error) {
-	n := copy(p, c.in.unread()[head:])
-	header := [16]byte{}
-	k := copy(header[:], c.in.unread()[:head])
+// readBody reads on with a message that has begun in the inbox, where its reader wants it.
+func (c *Channel) readBody(p []byte, size int, f func([]byte) (int, error)) (int, error) {
+	head := c.header[:copy(c.header[:], c.in.unread()[:size])]
+	n := copy(p, c.in.unread()[size:])
 	c.in.start, c.in.end, c.in.seen = 0, 0, 0
+	return c.readRest(p, head, n, f)
+}
+
+// readRest reads all but the first n bytes of the message p. What has come before an error goes back to the inbox.
+func (c *Channel) readRest(p, head []byte, n int, f func([]byte) (int, error)) (int, error) {
+	c.last = len(p)
 	for n < len(p) {
 		m, err := f(p[n:])
 		n += m
 		if err != nil && n < len(p) {
-			c.in.keep(header[:k])
+			c.in.keep(head)
 			c.in.keep(p[:n])
 			return c.broken(p, c.in.ended(err))
 		}

@@ -43,6 +43,9 @@ func (in *inbox) unread() []byte { return in.buf[in.start:in.end] }
 // empty: nothing has been read ahead.
 func (in *inbox) empty() bool { return in.start == in.end && in.taken == in.cut }
 
+// idle: and nothing is known that would come before the next bytes.
+func (in *inbox) idle() bool { return in.empty() && in.err == nil && in.late == nil }
+
 // next returns the message of a whole frame, if there is one. It is valid until the next fill.
 func (in *inbox) next() (msg []byte, ok bool) {
 	if i := in.taken; i < in.cut {
@@ -128,6 +131,9 @@ func (in *inbox) grow(size int) {
 
 // keep adds bytes that have arrived elsewhere.
 func (in *inbox) keep(p []byte) {
+	if in.start == in.end {
+		in.start, in.end, in.seen = 0, 0, 0
+	}
 	if need := in.end + len(p); need > len(in.buf) {
 		in.grow(max(2*len(in.buf), need))
 	}

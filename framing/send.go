@@ -28,8 +28,8 @@ func (c *Channel) Write(p []byte) (int, error) {
 	if err := c.send(c.ch.Write); err != nil {
 		return 0, c.writeError(err) // the rest of the message before
 	}
-	if g, ok := c.ch.(ipcbench.Gatherer); ok && len(p) > copied && c.in.sized != nil {
-		return c.gather(g, p)
+	if v, ok := c.ch.(ipcbench.Vectored); ok && len(p) > copied && c.in.sized != nil {
+		return c.gather(v, p)
 	}
 	if err := c.frame(p); err != nil {
 		return 0, err
@@ -52,13 +52,13 @@ func (c *Channel) stopped(err error) bool {
 }
 
 // gather writes header and message without copying the message.
-func (c *Channel) gather(g ipcbench.Gatherer, p []byte) (int, error) {
+func (c *Channel) gather(v ipcbench.Vectored, p []byte) (int, error) {
 	head, err := c.in.sized.appendHeader(c.out[:0], len(p))
 	if err != nil {
 		return 0, err
 	}
 	c.out = head
-	n, err := g.WriteGather(head, p)
+	n, err := v.WriteGather(head, p)
 	switch {
 	case n == 0 || err != nil && !c.stopped(err):
 		return 0, c.writeError(err)

@@ -113,7 +113,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 	}
 	s.mu.Lock()
 	n, err := s.await(p)
-	n, err = c.received(n, p, err)
+	n, err = c.received(n, len(p), err)
 	s.mu.Unlock()
 	return n, err
 }
@@ -132,16 +132,16 @@ func (c *Conn) TryRead(p []byte) (int, error) {
 		return 0, err
 	}
 	n, err := s.try(p)
-	return c.received(n, p, err)
+	return c.received(n, len(p), err)
 }
 
 // received turns what a system call returned into what Read returns. The caller holds the lock of r.
-func (c *Conn) received(n int, p []byte, err error) (int, error) {
+func (c *Conn) received(n, room int, err error) (int, error) {
 	switch {
 	case err != nil:
 		return 0, c.wrap(&c.r, err)
-	case n > len(p):
-		return len(p), c.wrap(&c.r, ipcbench.ErrTruncated)
+	case n > room:
+		return room, c.wrap(&c.r, ipcbench.ErrTruncated)
 	case n > 0 || c.cfg.Kind == Dgram:
 		return n, nil
 	case c.cfg.Kind == SeqPacket && !c.r.atEnd():

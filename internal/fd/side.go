@@ -54,7 +54,7 @@ type side struct {
 	noNoWait  bool // the kernel has no RWF_NOWAIT for pipes
 	carrying  bool // the message under way has ancillary data
 	ancillary *ancillary
-	head      []byte // goes before what is written, see gather.go
+	head      []byte // goes before what is read or written, see vector.go
 	msg       unix.Msghdr
 	oneCPU    bool // GOMAXPROCS is 1: the other party may be a goroutine that needs ours
 }

@@ -43,7 +43,7 @@ func (s *side) transfer(p []byte, m mode) (int, unix.Errno) {
 	case s.carrying:
 		return s.message(p, m)
 	case len(s.head) > 0:
-		return s.gather(p, m)
+		return s.vector(p, m)
 	case !s.kind.isPipe() && s.write:
 		return s.send(p, m)
 	case !s.kind.isPipe():
