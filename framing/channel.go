@@ -24,6 +24,8 @@ import (
 // follows on its own within a millisecond or two of there being room. CloseWrite and Close wait for that rest, for 50 ms at most.
 type Channel struct {
 	ch       ipcbench.Channel
+	nb       ipcbench.NonBlocking // ch, if it is
+	vectored ipcbench.Vectored    // ch, if it is
 	f        Format
 	unusable error
 	closed   atomic.Bool
@@ -43,6 +45,8 @@ type Channel struct {
 // boundaries already is none that frames could be put on: all calls are errors.ErrUnsupported then.
 func New(ch ipcbench.Channel, f Format) *Channel {
 	c := &Channel{ch: ch, f: f, in: newInbox(f)}
+	c.nb, _ = ch.(ipcbench.NonBlocking)
+	c.vectored, _ = ch.(ipcbench.Vectored)
 	if k := ch.Contract(); k.Boundaries {
 		c.unusable = fmt.Errorf("%s has boundaries of its own: %w", k.Mechanism, errors.ErrUnsupported)
 	}
@@ -77,23 +81,22 @@ func (c *Channel) Read(p []byte) (int, error) {
 	if c.late() {
 		return 0, errReadLate
 	}
-	if v, ok := c.ch.(ipcbench.Vectored); ok && c.last > firstBuffer && c.last <= len(p) && c.in.sized != nil && c.in.idle() {
-		return c.readExpected(v, p)
+	if c.last > firstBuffer && c.last <= len(p) && c.vectored != nil && c.in.sized != nil && c.in.idle() {
+		return c.readExpected(p)
 	}
 	return c.read(p, c.ch.Read)
 }
 
 // TryRead implements ipcbench.NonBlocking.
 func (c *Channel) TryRead(p []byte) (int, error) {
-	nb, ok := c.ch.(ipcbench.NonBlocking)
-	if !ok {
+	if c.nb == nil {
 		return 0, &opError{"read", errors.ErrUnsupported}
 	}
 	if !c.reading.TryLock() {
 		return 0, errWouldRead // another Read is waiting for the same message
 	}
 	defer c.reading.Unlock()
-	n, err := c.read(p, nb.TryRead)
+	n, err := c.read(p, c.nb.TryRead)
 	if err != nil && errors.Is(err, ipcbench.ErrWouldBlock) {
 		return 0, errWouldRead
 	}
@@ -131,12 +134,12 @@ func (c *Channel) read(p []byte, f func([]byte) (int, error)) (int, error) {
 
 // readExpected takes for granted that the next message is as long as the last one, which was long: then one read
 // puts its header here and the message where its reader wants it. What turns out otherwise goes to the inbox.
-func (c *Channel) readExpected(v ipcbench.Vectored, p []byte) (int, error) {
+func (c *Channel) readExpected(p []byte) (int, error) {
 	if c.closed.Load() {
 		return 0, errReadClosed
 	}
 	head := c.header[:c.f.(bounded).overhead(c.last)]
-	n, err := v.ReadScatter(head, p[:c.last])
+	n, err := c.vectored.ReadScatter(head, p[:c.last])
 	if n == 0 && err != nil {
 		return c.broken(p, err)
 	}

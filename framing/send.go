@@ -28,8 +28,8 @@ func (c *Channel) Write(p []byte) (int, error) {
 	if err := c.send(c.ch.Write); err != nil {
 		return 0, c.writeError(err) // the rest of the message before
 	}
-	if v, ok := c.ch.(ipcbench.Vectored); ok && len(p) > copied && c.in.sized != nil {
-		return c.gather(v, p)
+	if len(p) > copied && c.vectored != nil && c.in.sized != nil {
+		return c.gather(p)
 	}
 	if err := c.frame(p); err != nil {
 		return 0, err
@@ -52,13 +52,13 @@ func (c *Channel) stopped(err error) bool {
 }
 
 // gather writes header and message without copying the message.
-func (c *Channel) gather(v ipcbench.Vectored, p []byte) (int, error) {
+func (c *Channel) gather(p []byte) (int, error) {
 	head, err := c.in.sized.appendHeader(c.out[:0], len(p))
 	if err != nil {
 		return 0, err
 	}
 	c.out = head
-	n, err := v.WriteGather(head, p)
+	n, err := c.vectored.WriteGather(head, p)
 	switch {
 	case n == 0 || err != nil && !c.stopped(err):
 		return 0, c.writeError(err)
@@ -71,8 +71,7 @@ func (c *Channel) gather(v ipcbench.Vectored, p []byte) (int, error) {
 
 // TryWrite implements ipcbench.NonBlocking: it takes a message whole or not at all.
 func (c *Channel) TryWrite(p []byte) (int, error) {
-	nb, ok := c.ch.(ipcbench.NonBlocking)
-	if !ok {
+	if c.nb == nil {
 		return 0, &opError{"write", errors.ErrUnsupported}
 	}
 	if !c.writing.TryLock() {
@@ -85,13 +84,13 @@ func (c *Channel) TryWrite(p []byte) (int, error) {
 	if err := c.refused(); err != nil {
 		return 0, err
 	}
-	if err := c.send(nb.TryWrite); err != nil {
+	if err := c.send(c.nb.TryWrite); err != nil {
 		return 0, c.writeError(err) // the rest of the message before
 	}
 	if err := c.frame(p); err != nil {
 		return 0, err
 	}
-	if err := c.send(nb.TryWrite); err != nil && len(c.unsent) == len(c.out) {
+	if err := c.send(c.nb.TryWrite); err != nil && len(c.unsent) == len(c.out) {
 		c.unsent = nil
 		return 0, c.writeError(err)
 	}
@@ -125,22 +124,21 @@ const restPause = time.Millisecond
 // while it waits: a Write with a deadline may come.
 func (c *Channel) leaveRest() {
 	defer c.writing.Unlock()
-	nb, ok := c.ch.(ipcbench.NonBlocking)
-	if len(c.unsent) == 0 || !ok || !c.resting.CompareAndSwap(false, true) {
+	if len(c.unsent) == 0 || c.nb == nil || !c.resting.CompareAndSwap(false, true) {
 		return
 	}
 	go func() {
-		for c.tryRest(nb) {
+		for c.tryRest() {
 			time.Sleep(restPause)
 		}
 	}()
 }
 
 // tryRest reports whether something is left that may still go.
-func (c *Channel) tryRest(nb ipcbench.NonBlocking) bool {
+func (c *Channel) tryRest() bool {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	err := c.send(nb.TryWrite)
+	err := c.send(c.nb.TryWrite)
 	if err != nil && errors.Is(err, ipcbench.ErrWouldBlock) && !c.closed.Load() {
 		return true
 	}
