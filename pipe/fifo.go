@@ -70,7 +70,7 @@ func (cfg Config) fit() error {
 	if cfg.Timeout < 0 {
 		return fmt.Errorf("timeout %v: %w", cfg.Timeout, unix.EINVAL)
 	}
-	return nil
+	return fd.CheckWait(cfg.Wait)
 }
 
 // meet opens both pipes and waits until the other party has done the same.

@@ -111,8 +111,10 @@ func TestNobodyComes(t *testing.T) {
 			time.AfterFunc(5*time.Millisecond, func() { cancel(cause) })
 			_, err = meet(ctx, path, pipe.Config{})
 			require.ErrorIs(t, err, cause)
-			_, err = meet(context.Background(), path, pipe.Config{Timeout: -1})
-			require.ErrorIs(t, err, unix.EINVAL)
+			for _, cfg := range []pipe.Config{{Timeout: -1}, {Wait: 17}} {
+				_, err = meet(context.Background(), path, cfg)
+				require.ErrorIs(t, err, unix.EINVAL)
+			}
 			_, err = meet(context.Background(), path, pipe.Config{Packets: true})
 			require.ErrorIs(t, err, errors.ErrUnsupported)
 			requireEmpty(t, dir)

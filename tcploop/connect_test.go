@@ -217,7 +217,7 @@ func TestRefusedArguments(t *testing.T) {
 	limit(t)
 	before := openDescriptors(t)
 	l := listening(t, "127.0.0.1:0", Config{})
-	for _, cfg := range []Config{{Timeout: -1}, {SendBuffer: -1}, {RecvBuffer: -1}} {
+	for _, cfg := range []Config{{Timeout: -1}, {SendBuffer: -1}, {RecvBuffer: -1}, {Wait: 17}} {
 		_, err := Listen("127.0.0.1:0", cfg)
 		require.ErrorIs(t, err, unix.EINVAL)
 		_, err = Dial(l.Addr(), cfg)

@@ -34,6 +34,9 @@ func Listen(addr string, cfg Config) (*Listener, error) {
 }
 
 func listen(at netip.AddrPort, cfg Config) (*Listener, error) {
+	if err := fd.CheckWait(cfg.Wait); err != nil {
+		return nil, err
+	}
 	if cfg.Timeout < 0 {
 		return nil, fmt.Errorf("timeout %v: %w", cfg.Timeout, unix.EINVAL)
 	}

@@ -349,6 +349,14 @@ func TestFromFilesOfReceiver(t *testing.T) {
 	require.FileExists(t, path, "the file is that of the channel that made it")
 }
 
+// connected is one end of a pair whose other end is closed.
+func connected(t *testing.T) *os.File {
+	s, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	require.NoError(t, unix.Close(s[1]))
+	return os.NewFile(uintptr(s[0]), "")
+}
+
 func TestFromFilesRefuses(t *testing.T) {
 	limit(t)
 	before := openDescriptors(t)
@@ -376,8 +384,9 @@ func TestFromFilesRefuses(t *testing.T) {
 		{"another family", []*os.File{socket(unix.AF_INET, unix.SOCK_STREAM)}, Config{}, unix.EINVAL, "not a unix socket"},
 		{"listening", []*os.File{listens}, Config{}, unix.EINVAL, "listening"},
 		{"not connected", []*os.File{socket(unix.AF_UNIX, unix.SOCK_STREAM)}, Config{}, unix.ENOTCONN, "getpeername"},
-		{"wait", []*os.File{socket(unix.AF_UNIX, unix.SOCK_DGRAM)}, Config{Wait: 17}, unix.EINVAL, "17"},
-		{"buffer", []*os.File{socket(unix.AF_UNIX, unix.SOCK_DGRAM)}, Config{SendBuffer: -1}, unix.EINVAL, "-1 bytes"},
+		{"nobody's datagrams", []*os.File{socket(unix.AF_UNIX, unix.SOCK_DGRAM)}, Config{}, unix.ENOTCONN, "getpeername"},
+		{"wait", []*os.File{connected(t)}, Config{Wait: 17}, unix.EINVAL, "17"},
+		{"buffer", []*os.File{connected(t)}, Config{SendBuffer: -1}, unix.EINVAL, "-1 bytes"},
 	} {
 		_, err := FromFiles(test.files, test.cfg)
 		require.ErrorIs(t, err, test.want, test.what)

@@ -3,6 +3,7 @@
 package unixsock
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -134,9 +135,10 @@ type place struct {
 // place checks what Listen and Bind were asked for.
 func (cfg Config) place(addr string) (place, error) {
 	at, err := parse(addr)
-	switch {
-	case err != nil:
+	if err = errors.Join(err, fd.CheckWait(cfg.Wait)); err != nil {
 		return place{}, err
+	}
+	switch {
 	case cfg.Timeout < 0:
 		return place{}, fmt.Errorf("timeout %v: %w", cfg.Timeout, unix.EINVAL)
 	case cfg.Mode&^os.ModePerm != 0:

@@ -459,7 +459,7 @@ func TestRefusedArguments(t *testing.T) {
 	limit(t)
 	before := openDescriptors(t)
 	addr := newAbstract()
-	for _, cfg := range []Config{{Timeout: -1}, {SendBuffer: -1}, {RecvBuffer: -1}} {
+	for _, cfg := range []Config{{Timeout: -1}, {SendBuffer: -1}, {RecvBuffer: -1}, {Wait: 17}} {
 		_, err := Listen(Stream, addr, cfg)
 		require.ErrorIs(t, err, unix.EINVAL)
 		_, err = Bind(addr, cfg)

@@ -5,6 +5,7 @@ package unixsock
 import (
 	"fmt"
 	"os"
+	"unsafe"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -133,12 +134,20 @@ func recognise(s int) (Kind, error) {
 		if t.Domain != unix.AF_UNIX || t.Type != kinds[k].typ {
 			continue
 		}
-		if _, err := unix.Getpeername(s); err != nil && Kind(k) != Dgram {
+		if _, err := unix.Getpeername(s); err != nil && !(Kind(k) == Dgram && hasName(s)) {
 			return 0, os.NewSyscallError("getpeername", err)
 		}
 		return Kind(k), nil
 	}
 	return 0, fmt.Errorf("not a unix socket: %w", unix.EINVAL)
+}
+
+// hasName: somebody could send to it. The wrapper of getsockname hides the length, which tells no name from an abstract one.
+func hasName(s int) bool {
+	var at unix.RawSockaddrUnix
+	size := uint32(unsafe.Sizeof(at))
+	_, _, errno := unix.Syscall(unix.SYS_GETSOCKNAME, uintptr(s), uintptr(unsafe.Pointer(&at)), uintptr(unsafe.Pointer(&size)))
+	return errno == 0 && size > uint32(unsafe.Sizeof(at.Family))
 }
 
 // newChannel takes s over, on error too.

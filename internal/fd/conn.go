@@ -52,9 +52,9 @@ func New(cfg Config, r, w int) (*Conn, error) {
 	c := &Conn{cfg: cfg, socket: r == w}
 	c.errWouldRead = Wrap(cfg.Package, "read", ipcbench.ErrWouldBlock)
 	c.errWouldWrite = Wrap(cfg.Package, "write", ipcbench.ErrWouldBlock)
-	if cfg.Wait < ipcbench.Netpoll || cfg.Wait > ipcbench.Adaptive {
+	if err := CheckWait(cfg.Wait); err != nil {
 		CloseAll(r, w)
-		return nil, fmt.Errorf("%v: %w", cfg.Wait, unix.EINVAL)
+		return nil, err
 	}
 	rfile, err := own(r, cfg)
 	if err != nil {
@@ -77,6 +77,14 @@ func New(cfg Config, r, w int) (*Conn, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// CheckWait refuses a number that is no wait: who listens is to hear of it before anybody connects.
+func CheckWait(w ipcbench.Wait) error {
+	if w < ipcbench.Netpoll || w > ipcbench.Adaptive {
+		return fmt.Errorf("%v: %w", w, unix.EINVAL)
+	}
+	return nil
 }
 
 // own puts a descriptor into the mode that the wait needs, and into a file
