@@ -5,8 +5,8 @@ package unixsock
 import (
 	"fmt"
 	"os"
-	"unsafe"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
