@@ -38,6 +38,7 @@ import (
 //	gone-reader     a Write without a reader is an error, and the process lives
 //	read-deadline   before, during and after a Read, and what comes later is all there
 //	write-deadline  the same for a Write, which says how much was accepted
+//	random          operations in random order at both ends, against a model of the Contract
 //	export          duplicates from Files make a channel, and the original goes on
 //	killed-peer     a peer that dies by SIGKILL
 //	hygiene         no descriptor and no goroutine is left
@@ -82,7 +83,7 @@ type testCase struct {
 }
 
 // cases in the order of Conformance's documentation.
-var cases = slices.Concat(streamCases, messageCases, flowCases, closeCases, deadlineCases, processCases)
+var cases = slices.Concat(streamCases, messageCases, flowCases, closeCases, deadlineCases, randomCases, processCases)
 
 // A trial is one case tried on one mechanism with one wait. It runs in a
 // goroutine of its own, which a failure ends, so that whoever called try gets an

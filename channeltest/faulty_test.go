@@ -103,14 +103,29 @@ func (f *faulty) wedge() { <-f.stop }
 
 var errStrange = errors.New("an error that nobody has heard of")
 
-// faults are what the suite has to find. Each names every case that fails by it
-// and no other may. The first is the guard; the others need what is broken too.
-var faults = []struct {
+type faultRow struct {
 	name  string
 	kind  memoryKind
 	spoil func(f *faulty)
 	fails []string
-}{
+}
+
+// mechanism has the fault, until its row is over.
+func (row faultRow) mechanism(over *rowEnd) Mechanism {
+	spoilt := func(e *memoryEnd) ipcbench.Channel {
+		f := &faulty{memoryEnd: e, stop: over.stop, release: over.release}
+		row.spoil(f)
+		return f
+	}
+	return Mechanism{Name: "memory", Pair: func(ipcbench.Wait) (ipcbench.Channel, ipcbench.Channel, error) {
+		a, b := memoryPair(row.kind)
+		return spoilt(a), spoilt(b), nil
+	}}
+}
+
+// faults are what the suite has to find. Each names every case that fails by it
+// and no other may. The first is the guard; the others need what is broken too.
+var faults = []faultRow{
 	{"nothing wrong with a stream", stream, func(*faulty) {}, nil},
 	{"nothing wrong with messages", messages, func(*faulty) {}, nil},
 	{"nothing wrong without an end", endless, func(*faulty) {}, nil},
@@ -736,11 +751,69 @@ func deadlineDenies(f *faulty) {
 // alone are the cases that look at the whole process. The others mind nobody
 // beside them, and most of their time is spent waiting for what never comes.
 func alone(c testCase) bool  { return c.name == "allocation" || c.name == "hygiene" }
-func beside(c testCase) bool { return !alone(c) }
+func beside(c testCase) bool { return !alone(c) && !random(c) }
+
+// random finds much of what the others guard against, by chance.
+func random(c testCase) bool { return c.name == "random" }
 
 // TestFaults and TestFaultsAlone try the whole suite on each of the faults.
 func TestFaults(t *testing.T)      { tryFaults(t, beside, (*testing.T).Parallel) }
 func TestFaultsAlone(t *testing.T) { tryFaults(t, alone, func(*testing.T) {}) }
+
+// TestFaultsAtRandom: what random has to find by itself, and what nothing else does.
+func TestFaultsAtRandom(t *testing.T) {
+	shortenPromptly(t, time.Second)
+	found := []string{"random"}
+	for _, row := range []faultRow{
+		{"nothing wrong with a stream", stream, func(*faulty) {}, nil},
+		{"nothing wrong with messages", messages, func(*faulty) {}, nil},
+		{"nothing wrong without an end", endless, func(*faulty) {}, nil},
+		{"truncates silently", messages, truncatesSilently, found},
+		{"keeps the rest of a message", messages, keepsRest, found},
+		{"loses empty messages", messages, losesEmpty, found},
+		{"TryWrite takes a part and says all", stream, tryWriteLies, found},
+		{"sends a part of a message that is too long", messages, sendsPart, found},
+		{"CloseWrite drops what is on its way", stream, closeWriteDrops, found},
+		{"CloseWrite without an end succeeds", endless, closeWriteNothing, found},
+		{"exchanges messages behind one that was cut", messages, exchangesBehindCut, found},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			over := &rowEnd{stop: make(chan struct{})}
+			defer over.end()
+			require.Equal(t, row.fails, failing(t, row.mechanism(over), random, row.fails))
+		})
+	}
+	over := &rowEnd{stop: make(chan struct{})}
+	defer over.end()
+	exchanges := faultRow{"", messages, exchangesBehindCut, nil}.mechanism(over)
+	require.Empty(t, failing(t, exchanges, beside, nil), "nothing else finds it")
+}
+
+// exchangesBehindCut has the two messages behind one that was cut come the wrong way round.
+func exchangesBehindCut(f *faulty) {
+	var held [][]byte
+	f.read = func(p []byte) (int, error) {
+		if len(held) > 0 {
+			m := held[0]
+			held = held[1:]
+			if n := copy(p, m); n < len(m) {
+				return n, ipcbench.ErrTruncated
+			}
+			return len(m), nil
+		}
+		n, err := f.memoryEnd.Read(p)
+		for err == ipcbench.ErrTruncated && len(held) < 2 {
+			m := make([]byte, memoryLongest)
+			k, nothing := f.memoryEnd.TryRead(m)
+			if nothing != nil {
+				break
+			}
+			held = append(held, m[:k])
+		}
+		slices.Reverse(held)
+		return n, err
+	}
+}
 
 func tryFaults(t *testing.T, which func(testCase) bool, how func(*testing.T)) {
 	for _, row := range faults {
@@ -748,15 +821,7 @@ func tryFaults(t *testing.T, which func(testCase) bool, how func(*testing.T)) {
 			how(t)
 			over := &rowEnd{stop: make(chan struct{})}
 			defer over.end()
-			spoilt := func(e *memoryEnd) ipcbench.Channel {
-				f := &faulty{memoryEnd: e, stop: over.stop, release: over.release}
-				row.spoil(f)
-				return f
-			}
-			m := Mechanism{Name: "memory", Pair: func(ipcbench.Wait) (ipcbench.Channel, ipcbench.Channel, error) {
-				a, b := memoryPair(row.kind)
-				return spoilt(a), spoilt(b), nil
-			}}
+			m := row.mechanism(over)
 			var want []string
 			for _, c := range cases {
 				if which(c) && slices.Contains(row.fails, c.name) {

@@ -21,7 +21,8 @@ import (
 //
 // A message of which the stream has taken a part is on its way: Write and TryWrite
 // then say that all of it was accepted, also where a deadline has fallen into it, and the rest
-// follows on its own within a millisecond or two of there being room. CloseWrite and Close wait for that rest, for 50 ms at most.
+// follows on its own within a millisecond or two of there being room. The end that CloseWrite makes comes behind that
+// rest; Close waits for it, for 50 ms at most, and the peer then reads io.ErrUnexpectedEOF.
 type Channel struct {
 	ch       ipcbench.Channel
 	nb       ipcbench.NonBlocking // ch, if it is
@@ -39,6 +40,9 @@ type Channel struct {
 	out          []byte       // a frame, of which unsent has not been taken yet
 	unsent       []byte
 	resting      atomic.Bool // somebody sends a rest
+	writers      atomic.Int32
+	ended        atomic.Bool // by CloseWrite
+	endedBelow   atomic.Bool
 }
 
 // New returns ch with boundaries by frames of f. It takes ch over. A channel that has

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"io"
 	"math/rand/v2"
+	"os"
 	"testing"
 	"time"
 
@@ -82,4 +84,43 @@ func readAll(t *testing.T, ch *Channel, messages [][]byte, random *rand.Rand) {
 	}
 	_, err := ch.Read(make([]byte, 10))
 	require.ErrorContains(t, err, "EOF")
+}
+
+// What is left of a message that TryWrite has accepted comes before the end, and holds up nobody who only asks.
+func TestRestBeforeTheEnd(t *testing.T) {
+	for _, s := range streams {
+		t.Run(s.name, func(t *testing.T) {
+			x, y, err := s.pair(ipcbench.Netpoll)
+			require.NoError(t, err)
+			a, b := New(x, u32), New(y, u32)
+			defer a.Close()
+			defer b.Close()
+			long := bytes.Repeat([]byte("0123456789abcdef"), maxMessage/16)
+			sent := 0
+			for err == nil { // tcp has room for some
+				if _, err = a.TryWrite(long); err == nil {
+					sent++
+				}
+			}
+			require.ErrorIs(t, err, ipcbench.ErrWouldBlock)
+			_, err = a.Write(make([]byte, maxMessage+1))
+			require.ErrorIs(t, err, ErrFrameTooLarge, "refused without waiting for the rest")
+			require.NoError(t, a.CloseWrite())
+			_, err = a.Write([]byte("late"))
+			require.ErrorIs(t, err, os.ErrClosed)
+			_, err = a.TryWrite([]byte("late"))
+			require.ErrorIs(t, err, os.ErrClosed)
+
+			time.Sleep(80 * time.Millisecond) // longer than anything waits for the rest
+			require.NoError(t, b.SetDeadline(time.Now().Add(20*time.Second)))
+			p := make([]byte, maxMessage)
+			for range sent {
+				n, err := b.Read(p)
+				require.NoError(t, err)
+				require.True(t, bytes.Equal(long, p[:n]))
+			}
+			_, err = b.Read(p)
+			require.Equal(t, io.EOF, err)
+		})
+	}
 }

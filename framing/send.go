@@ -20,9 +20,14 @@ const copied = 8 << 10
 // Write implements ipcbench.Channel. A message that the format refuses is
 // ErrFrameTooLarge (which is ipcbench.ErrMessageTooLong) or ErrFrameInvalid, and nothing is sent.
 func (c *Channel) Write(p []byte) (int, error) {
+	if err := c.refused(p); err != nil {
+		return 0, err
+	}
+	c.writers.Add(1)
+	defer c.writers.Add(-1)
 	c.writing.Lock()
 	defer c.leaveRest()
-	if err := c.refused(); err != nil {
+	if err := c.refused(p); err != nil {
 		return 0, err
 	}
 	if err := c.send(c.ch.Write); err != nil {
@@ -74,16 +79,13 @@ func (c *Channel) TryWrite(p []byte) (int, error) {
 	if c.nb == nil {
 		return 0, &opError{"write", errors.ErrUnsupported}
 	}
+	if err := c.refused(p); err != nil {
+		return 0, err
+	}
 	if !c.writing.TryLock() {
-		if err := c.refused(); err != nil {
-			return 0, err
-		}
 		return 0, errWouldWrite
 	}
 	defer c.leaveRest()
-	if err := c.refused(); err != nil {
-		return 0, err
-	}
 	if err := c.send(c.nb.TryWrite); err != nil {
 		return 0, c.writeError(err) // the rest of the message before
 	}
@@ -143,6 +145,9 @@ func (c *Channel) tryRest() bool {
 		return true
 	}
 	c.resting.Store(false)
+	if c.ended.Load() && !c.closed.Load() {
+		c.end() // nobody is left to hear of an error
+	}
 	return false
 }
 
@@ -154,12 +159,16 @@ func (c *Channel) awaitRest() {
 	}
 }
 
-func (c *Channel) refused() error {
+// refused says why p cannot be written at all, before there is any waiting.
+func (c *Channel) refused(p []byte) error {
 	switch {
-	case c.closed.Load():
+	case c.closed.Load(), c.ended.Load():
 		return errWriteClosed
 	case c.unusable != nil:
 		return &opError{"write", c.unusable}
+	}
+	if f, ok := c.f.(bounded); ok && len(p) > f.MaxMessage() {
+		return tooLong(len(p), uint64(f.MaxMessage()))
 	}
 	return nil
 }
@@ -174,13 +183,32 @@ func (c *Channel) writeError(err error) error {
 	return &opError{"write", err}
 }
 
-// CloseWrite implements ipcbench.Channel.
+// CloseWrite implements ipcbench.Channel. What is left of a message that was accepted goes first, however long that
+// takes, unless a Write is under way, which CloseWrite ends.
 func (c *Channel) CloseWrite() error {
-	if c.closed.Load() {
+	switch {
+	case c.closed.Load():
 		return &opError{"close write", os.ErrClosed}
+	case !c.ch.Contract().EndOfStream:
+		return c.closeWriteError(c.ch.CloseWrite())
 	}
-	c.awaitRest()
-	if err := c.ch.CloseWrite(); err != nil {
+	c.ended.Store(true)
+	if c.writers.Load() == 0 && c.resting.Load() {
+		return nil // who sends the rest ends it then
+	}
+	return c.end()
+}
+
+// end ends the outgoing direction of the channel below, once.
+func (c *Channel) end() error {
+	if !c.endedBelow.CompareAndSwap(false, true) {
+		return nil
+	}
+	return c.closeWriteError(c.ch.CloseWrite())
+}
+
+func (c *Channel) closeWriteError(err error) error {
+	if err != nil {
 		return &opError{"close write", err}
 	}
 	return nil
