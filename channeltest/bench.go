@@ -133,4 +133,32 @@ func (r row) publish(b *testing.B, reports []report) {
 	b.ReportMetric(float64(usage.Sys.Nanoseconds())/n, "sys-ns/op")
 	b.ReportMetric(float64(usage.Voluntary)/n, "vcsw/op")
 	b.ReportMetric(float64(usage.Involuntary)/n, "ivcsw/op")
+	publishCounts(b, reports)
+}
+
+// publishCounts reports what the CPU has counted for all parties together.
+func publishCounts(b *testing.B, reports []report) {
+	var counts meter.Counts
+	for _, p := range reports {
+		if p.Counts == nil {
+			return
+		}
+		counts = counts.Add(*p.Counts)
+	}
+	part := ""
+	if counts.User {
+		part = "user-"
+	}
+	b.ReportMetric(counts.Instructions/float64(b.N), part+"instructions/op")
+	b.ReportMetric(counts.Cycles/float64(b.N), part+"cycles/op")
+}
+
+// explainCounters is a comment line if there are no counters.
+func explainCounters() []string {
+	c, err := meter.OfThread.Counters()
+	if err != nil {
+		return []string{"# instructions/op and cycles/op left out: " + err.Error()}
+	}
+	c.Close()
+	return nil
 }

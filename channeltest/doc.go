@@ -53,6 +53,9 @@
 //     The kernel splits it by ticks, so that the sum is good to a microsecond and the parts are good in the mean.
 //   - vcsw/op, ivcsw/op: voluntary context switches of both parties (somebody
 //     slept) and involuntary ones (somebody was pushed off a CPU).
+//   - instructions/op, cycles/op: what the CPU has counted in both parties, kernel included
+//     (perf_event_open(2)), where it has counters and gives them away: a line says if not. With
+//     user- before them they are without the kernel's part, which kernel.perf_event_paranoid withheld.
 //   - allocs/op, B/op: allocations of both parties, their warm-up included.
 //
 // Tail has p50-ns/op, p99-ns/op, p99.9-ns/op and max-ns/op; load= is closed, or

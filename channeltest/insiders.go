@@ -29,9 +29,9 @@ func openInsiders(r row) (session, error) {
 	if err != nil {
 		return nil, err
 	}
-	usage := meter.Thread
+	scope := meter.OfThread
 	if r.peer == asGoroutine {
-		usage = meter.Process
+		scope = meter.OfProcess
 	}
 	s := &insiders{row: r, ends: []ipcbench.Channel{a, b}}
 	wires := [][2]wire{{throughChannel(a)}, {throughChannel(b)}}
@@ -39,7 +39,7 @@ func openInsiders(r row) (session, error) {
 		wires = [][2]wire{{throughChannel(a), throughChannel(b)}}
 	}
 	for _, w := range wires {
-		p, err := newParty(w[0], w[1], r.size, usage)
+		p, err := newParty(w[0], w[1], r.size, scope)
 		if err != nil {
 			return nil, errors.Join(err, s.closeEnds())
 		}
@@ -82,6 +82,9 @@ func (s *insiders) run(n int, limit time.Duration) (_ []report, err error) {
 		reports[1].Mallocs, reports[1].Bytes = 0, 0
 		if s.row.peer == asGoroutine {
 			reports[1].Usage = meter.Usage{}
+			if reports[1].Counts != nil {
+				reports[1].Counts = &meter.Counts{}
+			}
 		}
 	}
 	return reports, nil

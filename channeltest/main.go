@@ -39,6 +39,7 @@ func Main(m *testing.M, mechs ...Mechanism) int {
 	flag.Parse()
 	if f := flag.Lookup("test.bench"); f != nil && f.Value.String() != "" {
 		printLines(host.Lines(os.Getenv("IPCBENCH_CONFIG") == "1"))
+		printLines(explainCounters())
 		setBenchtime()
 		noise := host.StartWatch()
 		defer func() { printLines(noise.Lines()) }()

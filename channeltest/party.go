@@ -32,6 +32,7 @@ func (m measure) alone() bool { return m == selfLoop || m == boundaries }
 type report struct {
 	Elapsed  time.Duration // of the first party; 0 of the second
 	Usage    meter.Usage
+	Counts   *meter.Counts // nil: the machine has no counters for us
 	Mallocs  uint64 // allocations, whole process
 	Bytes    uint64 // allocated
 	Received int64  // bytes that arrived
@@ -46,13 +47,15 @@ type party struct {
 	ack        []byte
 	rate       int // of Tail, in round trips a second; 0: one after the other
 	stamps     *stamps
-	usage      func() (meter.Usage, error)
+	scope      meter.Scope
+	counters   *meter.Counters // nil: see above
 	began      meter.Usage
+	counted    meter.Counts
 	heap       runtime.MemStats
 	report     report
 }
 
-func newParty(w, back wire, size int, usage func() (meter.Usage, error)) (*party, error) {
+func newParty(w, back wire, size int, scope meter.Scope) (*party, error) {
 	buf, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
 		return nil, os.NewSyscallError("mmap", err)
@@ -60,7 +63,7 @@ func newParty(w, back wire, size int, usage func() (meter.Usage, error)) (*party
 	for i := range buf {
 		buf[i] = 'x' // none of its pages is the kernel's shared zero page any more
 	}
-	p := &party{wire: w, back: back, buf: buf, ack: make([]byte, 1), usage: usage}
+	p := &party{wire: w, back: back, buf: buf, ack: make([]byte, 1), scope: scope}
 	runtime.AddCleanup(p, func(b []byte) { unix.Munmap(b) }, buf)
 	return p, nil
 }
@@ -77,6 +80,10 @@ func (p *party) run(m measure, first bool, n int) (report, error) {
 	var err error
 	if m == tail && first {
 		p.stamps = newStamps(n)
+	}
+	if c, err := p.scope.Counters(); err == nil { // Main has said if there are none
+		p.counters = c
+		defer c.Close()
 	}
 	runtime.ReadMemStats(&p.heap)
 	mallocs, bytes := p.heap.Mallocs, p.heap.TotalAlloc
@@ -164,13 +171,24 @@ func (p *party) runSelf(n int, do func(int) error) error {
 }
 
 func (p *party) begin() (err error) {
-	p.began, err = p.usage()
+	if p.counters != nil {
+		if p.counted, err = p.counters.Read(); err != nil {
+			return err
+		}
+	}
+	p.began, err = p.scope.Usage()
 	return err
 }
 
 func (p *party) end() error {
-	ended, err := p.usage()
+	ended, err := p.scope.Usage()
 	p.report.Usage = ended.Sub(p.began)
+	if err != nil || p.counters == nil {
+		return err
+	}
+	counted, err := p.counters.Read()
+	counted = counted.Sub(p.counted)
+	p.report.Counts = &counted
 	return err
 }
 

@@ -89,7 +89,7 @@ func (a assignment) party(files []*os.File) (*party, error) {
 			return nil, err
 		}
 	}
-	p, err := newParty(wires[0], wires[1], a.Size, meter.Process)
+	p, err := newParty(wires[0], wires[1], a.Size, meter.OfProcess)
 	if err != nil {
 		return nil, err
 	}
