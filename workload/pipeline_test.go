@@ -75,6 +75,9 @@ type pipeline struct {
 }
 
 func newPipeline(tb testing.TB, mech string, stages int) *pipeline {
+	if _, err := exec.LookPath("cat"); err != nil {
+		tb.Skip("the machine has no cat: ", err)
+	}
 	p := &pipeline{ended: make(chan error, stages)}
 	tb.Cleanup(func() {
 		for _, c := range p.cats {
