@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -106,11 +107,7 @@ func (p passing) within(end func()) (done func() bool) {
 func passAmongThreads(b *testing.B, p passing) (took time.Duration, closed int) {
 	allowed, err := cpu.Allowed()
 	require.NoError(b, err)
-	if others := allowed[1:]; len(others) > 0 {
-		restore, err := cpu.PinProcess(others)
-		require.NoError(b, err)
-		defer func() { require.NoError(b, restore()) }()
-	}
+	defer apart(b, allowed[0])()
 	procs := runtime.GOMAXPROCS(4) // or the monitor would have parties wait for its return
 	defer runtime.GOMAXPROCS(procs)
 	x, y, err := Pair(Stream, Config{Wait: p.wait})
@@ -121,6 +118,19 @@ func passAmongThreads(b *testing.B, p passing) (took time.Duration, closed int) 
 	go onThread(allowed[0], x, ended, func() (err error) { took, err = p.give(x); return err })
 	require.NoError(b, errors.Join(<-ended, <-ended))
 	return took, closed
+}
+
+// apart keeps this process, with the runtime's monitor, off the CPU that a party is going to have for itself.
+func apart(t testing.TB, place int) (together func()) {
+	allowed, err := cpu.Allowed()
+	require.NoError(t, err)
+	others := slices.DeleteFunc(allowed, func(c int) bool { return c == place })
+	if len(others) == 0 {
+		return func() {}
+	}
+	restore, err := cpu.PinProcess(others)
+	require.NoError(t, err)
+	return func() { require.NoError(t, restore()) }
 }
 
 // onThread runs f on a thread that is pinned meanwhile, and closes c, which ends the other party too.
@@ -167,6 +177,7 @@ func party(t *testing.T, lines *bufio.Scanner) (p passing, c *Channel) {
 	require.NoError(t, err)
 	if p.wait == ipcbench.Block {
 		runtime.LockOSThread() // until the process ends
+		t.Cleanup(apart(t, place))
 		require.NoError(t, cpu.PinThread(place))
 		t.Cleanup(func() { require.NoError(t, cpu.UnpinThread()) })
 		return p, c

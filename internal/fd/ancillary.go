@@ -83,8 +83,11 @@ func (s *side) message(p []byte, m mode) (int, unix.Errno) {
 	case s.kind != Stream:
 		flags |= unix.MSG_TRUNC
 	}
-	if m == dontWait {
-		return result(syscall.RawSyscall(number, uintptr(s.fd), uintptr(unsafe.Pointer(&a.msg)), flags|unix.MSG_DONTWAIT))
+	if m == dontWait || s.write && len(p) <= short {
+		n, errno := result(syscall.RawSyscall(number, uintptr(s.fd), uintptr(unsafe.Pointer(&a.msg)), flags|unix.MSG_DONTWAIT))
+		if m == dontWait || errno != unix.EAGAIN {
+			return n, errno
+		}
 	}
 	return result(syscall.Syscall(number, uintptr(s.fd), uintptr(unsafe.Pointer(&a.msg)), flags))
 }

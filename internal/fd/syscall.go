@@ -28,6 +28,10 @@ func (k Kind) boundaries() bool { return k == PacketPipe || k == Dgram || k == S
 // PipeBuf is PIPE_BUF of limits.h, in bytes: what pipe(7) writes atomically, on every architecture.
 const PipeBuf = 4096
 
+// short is the length in bytes of a send that is first tried without waiting, even where it may block: as a rule there is
+// room, and the copy is over before the scheduler could use the processor.
+const short = PipeBuf
+
 // How a system call meets a descriptor that is not ready.
 type mode bool
 
@@ -75,8 +79,11 @@ func (s *side) recv(p []byte, m mode) (int, unix.Errno) {
 }
 
 func (s *side) send(p []byte, m mode) (int, unix.Errno) {
-	if m == dontWait {
-		return result(syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT, 0, 0))
+	if m == dontWait || len(p) <= short {
+		n, errno := result(syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT, 0, 0))
+		if m == dontWait || errno != unix.EAGAIN {
+			return n, errno
+		}
 	}
 	return result(syscall.Syscall6(unix.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_NOSIGNAL, 0, 0))
 }
