@@ -124,7 +124,7 @@ func (s *side) block(p []byte) (int, error) {
 			}
 			m = dontWait
 		}
-		n, errno := s.transferIn(p, m)
+		n, errno := s.transfer(p, m)
 		switch errno {
 		case 0:
 			return n, nil
@@ -138,17 +138,6 @@ func (s *side) block(p []byte) (int, error) {
 			return 0, errno
 		}
 	}
-}
-
-// transferIn is transfer, but a message to a socket is tried first without a word to the scheduler: it rarely waits. A
-// read does, a pipe cannot be tried as cheaply, and a stream takes a part and would be tried again.
-func (s *side) transferIn(p []byte, m mode) (int, unix.Errno) {
-	if s.write && (s.kind == Dgram || s.kind == SeqPacket) {
-		if n, errno := s.transfer(p, dontWait); errno != unix.EAGAIN {
-			return n, errno
-		}
-	}
-	return s.transfer(p, m)
 }
 
 // try moves what can be moved at once. The caller holds mu.

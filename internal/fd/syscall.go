@@ -79,7 +79,7 @@ func (s *side) recv(p []byte, m mode) (int, unix.Errno) {
 }
 
 func (s *side) send(p []byte, m mode) (int, unix.Errno) {
-	if m == dontWait || len(p) <= short {
+	if m == dontWait || len(p) <= short || s.kind != Stream { // a stream takes a part, and would have to be tried again
 		n, errno := result(syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT, 0, 0))
 		if m == dontWait || errno != unix.EAGAIN {
 			return n, errno
