@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,6 +20,9 @@ const (
 	maxBoots   = 5                // of a kernel that panics before the test binary starts
 )
 
+// kvmLimit is readyLimit of KVM that nobody has asked for: it takes a second.
+var kvmLimit = 15 * time.Second
+
 // An earlyEnd is a guest that ended before its first process could say a word,
 // while qemu saw no error: some kernels panic now and then when they are emulated.
 type earlyEnd struct{ console string }
@@ -27,10 +31,26 @@ func (e earlyEnd) Error() string {
 	return "the kernel ended before the test binary was started" + e.console
 }
 
+// A lateStart is a guest that has not come to the test binary.
+type lateStart struct {
+	limit   time.Duration
+	console string
+}
+
+func (e lateStart) Error() string {
+	return fmt.Sprintf("the test binary was not started within %v%s", e.limit, e.console)
+}
+
 // runOn runs the binary once on a machine, with as many boots as that takes.
 func (p *plan) runOn(ctx context.Context, m machine, archive *os.File, hello func(release string), out, errOut, note io.Writer) (status int, err error) {
 	for boot := 1; ; boot++ {
 		status, err := p.boot(ctx, m, archive, hello, out, errOut)
+		var late lateStart
+		if p.triesKVM && errors.As(err, &late) {
+			p.triesKVM, p.accel, p.whyTCG = false, "tcg", "no KVM: "+m.name+" did not start in it"
+			fmt.Fprintf(note, "# kernelrun: %s: not started by KVM within %v; emulated from here on, and at once with -accel=tcg\n", m.name, late.limit)
+			continue
+		}
 		var early earlyEnd
 		if !errors.As(err, &early) {
 			return status, err
@@ -82,11 +102,17 @@ func (p *plan) boot(ctx context.Context, m machine, archive *os.File, hello func
 		reading.Wait()
 		return 0, startErr
 	}
-	watchdog := time.AfterFunc(readyLimit, func() {
-		giveUp(fmt.Errorf("the test binary was not started within %v", readyLimit))
+	limit := readyLimit
+	if p.triesKVM {
+		limit = kvmLimit
+	}
+	var late atomic.Bool
+	watchdog := time.AfterFunc(limit, func() {
+		late.Store(true)
+		giveUp(lateStart{limit: limit})
 	})
 	defer watchdog.Stop()
-	l := listener{hello: hello, out: out, errOut: errOut, started: func() { watchdog.Stop() }}
+	l := listener{hello: hello, out: out, errOut: errOut, started: func() { watchdog.Stop(); p.triesKVM = false }}
 	heard := receive(wireReader, l.handle)
 	if l.outErr != nil {
 		giveUp(l.outErr)
@@ -99,6 +125,8 @@ func (p *plan) boot(ctx context.Context, m machine, archive *os.File, hello func
 	switch {
 	case heard == nil:
 		return l.status, l.failure
+	case late.Load():
+		return 0, lateStart{limit, console.quote("console")}
 	case ctx.Err() != nil:
 		return 0, fmt.Errorf("%w%s", context.Cause(ctx), console.quote("console"))
 	case qemuErr != nil:

@@ -73,6 +73,22 @@ func TestPanicIsTriedAgain(t *testing.T) {
 	require.Contains(t, out.String(), "# kernelrun: k: boot 1 of at most 5 failed ([ 1.0] Kernel panic - not syncing: of fright); booting again\n")
 }
 
+// KVM may make a machine and yet start no kernel.
+func TestHangInKVM(t *testing.T) {
+	was := kvmLimit
+	kvmLimit = 200 * time.Millisecond
+	t.Cleanup(func() { kvmLimit = was })
+	fake(t, "hang once")
+	r, out, _ := fakeRounds(t, &plan{rounds: 2})
+	r.plan.accel, r.plan.triesKVM = "kvm", true
+	status, err := r.run(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 7, status)
+	require.Len(t, startedPIDs(), 3, "one try, and two rounds")
+	require.Contains(t, out.String(), "# kernelrun: k: not started by KVM within 200ms; emulated from here on, and at once with -accel=tcg\n")
+	require.Contains(t, out.String(), "emulated (no KVM: k did not start in it)")
+}
+
 func TestTrouble(t *testing.T) {
 	for _, c := range []struct {
 		mode   string

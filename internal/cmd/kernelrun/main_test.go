@@ -37,6 +37,12 @@ func fakeQemu(mode string) {
 			mode = "panic"
 		}
 	}
+	if mode == "hang once" {
+		mode = "run"
+		if len(startedPIDs()) == 1 {
+			mode = "hang"
+		}
+	}
 	fmt.Fprint(console, strings.Repeat("chatter\r\n", 2000), "[ 1.0] Kernel panic - not syncing: of fright\r\n[ 1.1] the end\r\n")
 	switch mode {
 	case "panic":

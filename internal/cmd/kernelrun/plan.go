@@ -34,6 +34,7 @@ type plan struct {
 	count    bool   // instructions, not time
 	accel    string // kvm or tcg, as qemu has it
 	whyTCG   string // why it is not kvm
+	triesKVM bool   // kvm is a try: nobody has asked for it
 	binary   string
 	args     []string
 }

@@ -65,7 +65,8 @@ func (p *plan) parameters(m machine) string {
 }
 
 // chooseAccel takes KVM if it works. That it can be opened does not say so, nor
-// that it makes a machine: nested in some hypervisors it then fails to start a CPU.
+// that it makes a machine: nested in some hypervisors it then fails to start a CPU. That it does makes no
+// kernel start either: see runOn.
 func (p *plan) chooseAccel(ctx context.Context) {
 	if p.count || p.accel != "" {
 		if p.accel != "kvm" {
@@ -73,9 +74,9 @@ func (p *plan) chooseAccel(ctx context.Context) {
 		}
 		return
 	}
-	p.accel = "kvm"
+	p.accel, p.triesKVM = "kvm", true
 	if err := tryKVM(ctx); err != nil {
-		p.accel, p.whyTCG = "tcg", "no KVM: "+err.Error()
+		p.accel, p.triesKVM, p.whyTCG = "tcg", false, "no KVM: "+err.Error()
 	}
 }
 
