@@ -26,7 +26,7 @@ func tryRandom(t *trial) {
 	if testing.Short() || raceEnabled {
 		runs = 3
 	}
-	for seed := range runs {
+	for seed := uint64(1); seed <= runs; seed++ {
 		t.randomly(seed)
 	}
 }
