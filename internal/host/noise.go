@@ -47,7 +47,7 @@ func (w *Watch) Lines() []string {
 		out = append(out, notice+"more than 1 % of the time was stolen: repeat this run before you believe it")
 	}
 	if load > float64(w.cpus) {
-		out = append(out, notice+"the load was above the number of CPUs: something else was running")
+		out = append(out, notice+"the load was above the number of CPUs: was something else running?")
 	}
 	return out
 }

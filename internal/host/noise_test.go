@@ -26,7 +26,7 @@ func TestNoise(t *testing.T) {
 	require.Equal(t, []string{
 		"# noise: stolen by the hypervisor 3.00 %, load 2.25, 2 CPUs",
 		"# noise: more than 1 % of the time was stolen: repeat this run before you believe it",
-		"# noise: the load was above the number of CPUs: something else was running",
+		"# noise: the load was above the number of CPUs: was something else running?",
 	}, w.Lines())
 
 	// The load at the start counts too; what cannot be read is no noise.
@@ -34,7 +34,7 @@ func TestNoise(t *testing.T) {
 	set("cpu", "0.00")
 	require.Equal(t, []string{
 		"# noise: stolen by the hypervisor 0.00 %, load 2.25, 2 CPUs",
-		"# noise: the load was above the number of CPUs: something else was running",
+		"# noise: the load was above the number of CPUs: was something else running?",
 	}, busy.Lines())
 	require.Positive(t, allowed())
 }

@@ -34,3 +34,21 @@ func TestCheck(t *testing.T) {
 		})
 	}
 }
+
+// The run that the README's tables are made from has every row, and no line that benchstat drops.
+func TestBaseline(t *testing.T) {
+	const root = "../../../testdata/"
+	faults, err := check(root+"rows.txt", []string{root + "baseline/linux-6.18.txt"})
+	require.NoError(t, err)
+	require.Empty(t, faults)
+	settings, err := filepath.Glob(root + "baseline/settings-*.txt")
+	require.NoError(t, err)
+	require.Len(t, settings, 3)
+	none := filepath.Join(t.TempDir(), "none")
+	require.NoError(t, os.WriteFile(none, []byte("BenchmarkLatency/mech=pipe/size=1/cpu=same/peer=process/wait=kernel\n"), 0o600))
+	for _, file := range settings {
+		faults, err := check(none, []string{file})
+		require.NoError(t, err)
+		require.Empty(t, faults, file)
+	}
+}
