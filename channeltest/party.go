@@ -33,10 +33,10 @@ type report struct {
 	Elapsed  time.Duration // of the first party; 0 of the second
 	Usage    meter.Usage
 	Counts   *meter.Counts // nil: the machine has no counters for us
-	Mallocs  uint64 // allocations, whole process
-	Bytes    uint64 // allocated
-	Received int64  // bytes that arrived
-	Messages int64  // and, where there are boundaries, in how many messages
+	Mallocs  uint64        // allocations, whole process
+	Bytes    uint64        // allocated
+	Received int64         // bytes that arrived
+	Messages int64         // and, where there are boundaries, in how many messages
 	Tail     meter.Tail
 }
 
