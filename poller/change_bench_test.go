@@ -50,7 +50,7 @@ func benchmarkChange(b *testing.B, sizes []int, change func(b *testing.B, s *sce
 				if err := s.p.Remove(last); err != nil {
 					b.Fatal(err)
 				}
-				b.ReportAllocs()
+				withCosts(b)
 				change(b, s, last)
 			})
 		}

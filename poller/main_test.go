@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-e1736cc0/ipcbench/internal/host"
+	"github.com/seed-e1736cc0/ipcbench/internal/meter"
 	"github.com/seed-e1736cc0/ipcbench/internal/peer"
 )
 
@@ -227,4 +228,25 @@ func inKernel(p *poller) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.waiting
+}
+
+// withCosts has b report allocations and, at the end, what its operations have cost the process: for a
+// benchmark that does nothing but them from here on.
+func withCosts(b *testing.B) {
+	b.ReportAllocs()
+	before, err := meter.Process()
+	require.NoError(b, err)
+	b.Cleanup(func() {
+		after, err := meter.Process()
+		require.NoError(b, err)
+		reportUsage(b, after.Sub(before))
+	})
+}
+
+func reportUsage(b *testing.B, u meter.Usage) {
+	n := float64(b.N)
+	b.ReportMetric(float64(u.User)/n, "user-ns/op")
+	b.ReportMetric(float64(u.Sys)/n, "sys-ns/op")
+	b.ReportMetric(float64(u.Voluntary)/n, "vcsw/op")
+	b.ReportMetric(float64(u.Involuntary)/n, "ivcsw/op")
 }

@@ -71,7 +71,7 @@ func BenchmarkWait(b *testing.B) {
 
 func benchmarkWait(b *testing.B, m mechanism, fds, ready int) {
 	s := newScene(b, m, fds)
-	b.ReportAllocs()
+	withCosts(b)
 	switch {
 	case m.in&Edge != 0:
 		for b.Loop() {
@@ -120,7 +120,7 @@ func benchmarkRuntime(b *testing.B, fds, ready int) {
 			<-seen
 		}
 	})
-	b.ReportAllocs()
+	withCosts(b)
 	for b.Loop() {
 		s.write(ready)
 		for range ready {

@@ -88,13 +88,9 @@ func benchmarkWakeUp(b *testing.B, name string, a assignment, seat cpu.Seat) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		n := float64(b.N)
 		limit = 10*time.Second + 200*got.Elapsed // the next run is at most 100 times as long
-		b.ReportMetric(float64(got.Elapsed.Nanoseconds())/n, "ns/op")
-		b.ReportMetric(float64(got.Usage.User.Nanoseconds())/n, "user-ns/op")
-		b.ReportMetric(float64(got.Usage.Sys.Nanoseconds())/n, "sys-ns/op")
-		b.ReportMetric(float64(got.Usage.Voluntary)/n, "vcsw/op")
-		b.ReportMetric(float64(got.Usage.Involuntary)/n, "ivcsw/op")
+		b.ReportMetric(float64(got.Elapsed.Nanoseconds())/float64(b.N), "ns/op")
+		reportUsage(b, got.Usage)
 	})
 	stop()
 }
