@@ -145,7 +145,8 @@ func tryCloseWrite(t *trial) {
 			if _, ok := a.(ipcbench.NonBlocking); ok {
 				at = t.fill(a, 0, flowSize(a.Contract()))
 			}
-			write := begin(func() (int, error) { return overfill(a, surplus(a.Contract(), at)) })
+			next := surplus(a.Contract(), at)
+			write := begin(func() (int, error) { return overfill(a, next) })
 			t.running(write, "a Write that nobody reads")
 			end, name := a.Close, "Close"
 			if half {
@@ -222,7 +223,9 @@ func tryGoneReader(t *trial) {
 	// The same for a Write that was waiting for room.
 	a, b = t.pair()
 	at := t.fill(a, 0, flowSize(a.Contract()))
-	blocked := begin(func() (int, error) { return overfill(a, surplus(a.Contract(), at)) })
+	next := surplus(a.Contract(), at)
+	blocked := begin(func() (int, error) { return overfill(a, next) })
+	t.running(blocked, "a Write to a full channel")
 	t.close(b)
 	t.end(blocked, "a Write whose reader has closed")
 	if !isGone(blocked.err) {
