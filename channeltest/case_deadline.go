@@ -99,22 +99,27 @@ func tryWriteDeadline(t *trial) {
 	d := t.deadliner(a)
 	size := flowSize(a.Contract())
 	at := t.fill(a, 0, size)
-	write := func() (int, error) { return overfill(a, surplus(a.Contract(), at)) }
+	var next [][]byte // made beforehand, so that a Write that can end at once does
+	write := func() (int, error) { return overfill(a, next) }
+	fill := func() { next = surplus(a.Contract(), at) }
 	expect := func(what string, n int, err error) {
 		t.wantIs(what, err, os.ErrDeadlineExceeded)
 		at += int64(n)
 	}
 
+	fill()
 	t.check(d.SetWriteDeadline(past), "SetWriteDeadline")
 	t.step("Write with a deadline in the past")
 	n, err := write()
 	expect("a deadline in the past", n, err)
 
+	fill()
 	t.check(d.SetWriteDeadline(time.Now().Add(20*time.Millisecond)), "SetWriteDeadline")
 	t.step("Write with a deadline")
 	n, err = write()
 	expect("a deadline that passes", n, err)
 
+	fill()
 	t.check(d.SetDeadline(time.Time{}), "no deadline")
 	pending := begin(write)
 	t.running(pending, "a Write to a full channel")
@@ -125,6 +130,7 @@ func tryWriteDeadline(t *trial) {
 	// A long Write of which a part goes through before its deadline.
 	read := int64(0)
 	if !a.Contract().Boundaries {
+		fill()
 		t.check(d.SetWriteDeadline(time.Time{}), "no deadline")
 		pending := begin(write)
 		read = at + 1000 // so that some of it must have been accepted
