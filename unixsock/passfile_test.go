@@ -4,6 +4,7 @@ package unixsock
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/seed-e1736cc0/ipcbench"
 	"github.com/seed-e1736cc0/ipcbench/internal/cpu"
+	"github.com/seed-e1736cc0/ipcbench/internal/meter"
 )
 
 // BenchmarkPassFile measures round trips in which files go one way over a
@@ -26,7 +28,7 @@ func BenchmarkPassFile(b *testing.B) {
 		for _, row := range []struct {
 			peer string
 			wait ipcbench.Wait
-			run  func(*testing.B, passing) (time.Duration, int)
+			run  func(*testing.B, passing) (gave, took passed)
 		}{
 			{"thread", ipcbench.Block, passAmongThreads},
 			{"process", ipcbench.Block, passAmongProcesses},
@@ -34,9 +36,14 @@ func BenchmarkPassFile(b *testing.B) {
 		} {
 			b.Run(fmt.Sprintf("files=%d/cpu=same/peer=%s/wait=%v", files, row.peer, row.wait), func(b *testing.B) {
 				p := passing{trips: b.N, files: files, wait: row.wait}
-				took, closed := row.run(b, p)
-				require.Equal(b, (p.warmUp()+p.trips)*files, closed, "files that arrived")
-				b.ReportMetric(float64(took)/float64(b.N), "ns/op")
+				gave, took := row.run(b, p)
+				require.Equal(b, (p.warmUp()+p.trips)*files, took.Closed, "files that arrived")
+				n, u := float64(b.N), gave.Usage.Add(took.Usage)
+				b.ReportMetric(float64(gave.Took)/n, "ns/op")
+				b.ReportMetric(float64(u.User)/n, "user-ns/op")
+				b.ReportMetric(float64(u.Sys)/n, "sys-ns/op")
+				b.ReportMetric(float64(u.Voluntary)/n, "vcsw/op")
+				b.ReportMetric(float64(u.Involuntary)/n, "ivcsw/op")
 			})
 		}
 	}
@@ -48,53 +55,73 @@ type passing struct {
 	wait         ipcbench.Wait
 }
 
+// A passed is what a party has to report.
+type passed struct {
+	Took   time.Duration
+	Closed int // files, those of the warm-up included
+	Usage  meter.Usage
+}
+
 // warmUp is how many round trips come before those that are timed.
 func (p passing) warmUp() int { return p.trips/10 + 1 }
 
-func (p passing) give(c *Channel) (took time.Duration, err error) {
+func (p passing) give(c *Channel, scope meter.Scope) (r passed, err error) {
 	var files []*os.File
 	for range p.files {
 		f, err := os.Open(os.DevNull)
 		if err != nil {
-			return 0, err
+			return r, err
 		}
 		defer f.Close()
 		files = append(files, f)
 	}
 	message := []byte("x")
-	start := time.Now()
-	for i := -p.warmUp(); i < p.trips; i++ {
-		if i == 0 {
-			start = time.Now()
-		}
+	return p.repeat(scope, func(*passed) error {
 		if err := c.SendFiles(message, files...); err != nil {
-			return 0, err
+			return err
 		}
-		if _, err := c.Read(message); err != nil {
-			return 0, err
-		}
-	}
-	return time.Since(start), nil
+		_, err := c.Read(message)
+		return err
+	})
 }
 
-func (p passing) take(c *Channel) (closed int, err error) {
+func (p passing) take(c *Channel, scope meter.Scope) (passed, error) {
 	message := make([]byte, 1)
-	for range p.warmUp() + p.trips {
+	return p.repeat(scope, func(r *passed) error {
 		_, files, err := c.RecvFiles(message, p.files)
 		if err != nil {
-			return closed, err
+			return err
 		}
 		for _, f := range files {
 			if err := f.Close(); err != nil {
-				return closed, err
+				return err
 			}
-			closed++
+			r.Closed++
 		}
-		if _, err := c.Write(message); err != nil {
-			return closed, err
+		_, err = c.Write(message)
+		return err
+	})
+}
+
+// repeat does a party's part of all round trips, and meters those behind the warm-up.
+func (p passing) repeat(scope meter.Scope, trip func(*passed) error) (r passed, err error) {
+	var start time.Time
+	var before meter.Usage
+	for i := -p.warmUp(); i < p.trips; i++ {
+		if i == 0 {
+			if before, err = scope.Usage(); err != nil {
+				return r, err
+			}
+			start = time.Now()
+		}
+		if err := trip(&r); err != nil {
+			return r, err
 		}
 	}
-	return closed, nil
+	r.Took = time.Since(start)
+	after, err := scope.Usage()
+	r.Usage = after.Sub(before)
+	return r, err
 }
 
 // within ends what hangs: by far more time than the round trips can take.
@@ -104,7 +131,7 @@ func (p passing) within(end func()) (done func() bool) {
 
 // passAmongThreads has two locked threads of this process on one CPU do the
 // round trips. The runtime's monitor, awake every 20 µs while they block, is to run elsewhere.
-func passAmongThreads(b *testing.B, p passing) (took time.Duration, closed int) {
+func passAmongThreads(b *testing.B, p passing) (gave, took passed) {
 	allowed, err := cpu.Allowed()
 	require.NoError(b, err)
 	defer apart(b, allowed[0])()
@@ -114,10 +141,10 @@ func passAmongThreads(b *testing.B, p passing) (took time.Duration, closed int) 
 	require.NoError(b, err)
 	defer p.within(func() { x.Close(); y.Close() })()
 	ended := make(chan error, 2)
-	go onThread(allowed[0], y, ended, func() (err error) { closed, err = p.take(y); return err })
-	go onThread(allowed[0], x, ended, func() (err error) { took, err = p.give(x); return err })
+	go onThread(allowed[0], y, ended, func() (err error) { took, err = p.take(y, meter.OfThread); return err })
+	go onThread(allowed[0], x, ended, func() (err error) { gave, err = p.give(x, meter.OfThread); return err })
 	require.NoError(b, errors.Join(<-ended, <-ended))
-	return took, closed
+	return gave, took
 }
 
 // apart keeps this process, with the runtime's monitor, off the CPU that a party is going to have for itself.
@@ -145,7 +172,7 @@ func onThread(place int, c *Channel, ended chan<- error, f func() error) {
 }
 
 // passAmongProcesses has two children do the round trips; this process only looks on.
-func passAmongProcesses(b *testing.B, p passing) (took time.Duration, closed int) {
+func passAmongProcesses(b *testing.B, p passing) (gave, took passed) {
 	allowed, err := cpu.Allowed()
 	require.NoError(b, err)
 	x, y, err := Pair(Stream, Config{})
@@ -160,11 +187,9 @@ func passAmongProcesses(b *testing.B, p passing) (took time.Duration, closed int
 	}
 	taker, giver := begin("file-taker", y), begin("file-giver", x)
 	defer p.within(func() { taker.Process.Kill(); giver.Process.Kill() })()
-	_, err = fmt.Sscan(giver.says(b), (*int64)(&took))
-	require.NoError(b, err)
-	_, err = fmt.Sscan(taker.says(b), &closed)
-	require.NoError(b, err)
-	return took, closed
+	require.NoError(b, json.Unmarshal([]byte(giver.says(b)), &gave))
+	require.NoError(b, json.Unmarshal([]byte(taker.says(b)), &took))
+	return gave, took
 }
 
 // party is a child's part: its orders and its end.
@@ -188,16 +213,14 @@ func party(t *testing.T, lines *bufio.Scanner) (p passing, c *Channel) {
 	return p, c
 }
 
-func giveFiles(t *testing.T, lines *bufio.Scanner) {
-	p, c := party(t, lines)
-	took, err := p.give(c)
-	require.NoError(t, errors.Join(err, c.Close()))
-	say(took.Nanoseconds())
-}
+func giveFiles(t *testing.T, lines *bufio.Scanner) { play(t, lines, passing.give) }
+func takeFiles(t *testing.T, lines *bufio.Scanner) { play(t, lines, passing.take) }
 
-func takeFiles(t *testing.T, lines *bufio.Scanner) {
+func play(t *testing.T, lines *bufio.Scanner, part func(passing, *Channel, meter.Scope) (passed, error)) {
 	p, c := party(t, lines)
-	closed, err := p.take(c)
+	r, err := part(p, c, meter.OfProcess)
 	require.NoError(t, errors.Join(err, c.Close()))
-	say(closed)
+	report, err := json.Marshal(r)
+	require.NoError(t, err)
+	say(string(report))
 }
