@@ -129,20 +129,17 @@ func makeConnections(c *peer.Conn) error {
 	if err := repeatConnect(connect, o.Warm); err != nil {
 		return err
 	}
-	before, err := meter.Process()
+	var r connectReport
+	var err error
+	r.Usage, err = used(func() error {
+		began := time.Now()
+		err := repeatConnect(connect, o.N)
+		r.Took = time.Since(began)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	began := time.Now()
-	if err := repeatConnect(connect, o.N); err != nil {
-		return err
-	}
-	r := connectReport{Took: time.Since(began)}
-	after, err := meter.Process()
-	if err != nil {
-		return err
-	}
-	r.Usage = after.Sub(before)
 	return c.Send(r)
 }
 
@@ -193,22 +190,21 @@ func serveConnections(c *peer.Conn) error {
 		return err
 	}
 	var r connectReport
-	var before meter.Usage
-	for ; r.Served < o.Warm+o.N; r.Served++ {
-		if r.Served == o.Warm {
-			if before, err = meter.Process(); err != nil {
+	serve := func(n int) error {
+		for range n {
+			if err := welcome(accept); err != nil {
 				return err
 			}
+			r.Served++
 		}
-		if err := welcome(accept); err != nil {
-			return err
-		}
+		return nil
 	}
-	after, err := meter.Process()
-	if err != nil {
+	if err := serve(o.Warm); err != nil {
 		return err
 	}
-	r.Usage = after.Sub(before)
+	if r.Usage, err = used(func() error { return serve(o.N) }); err != nil {
+		return err
+	}
 	return c.Send(r)
 }
 

@@ -87,28 +87,27 @@ func sendControl(c *peer.Conn) error {
 			return err
 		}
 	}
+	var r controlReport
 	ages := make([]int64, o.N)
-	before, err := meter.Process()
-	if err != nil {
-		return err
-	}
-	began := time.Now()
-	at := began
-	for i := range ages {
-		answered, err := command(ch, at)
-		if err != nil {
-			return fmt.Errorf("command %d: %w", i, err)
+	r.Usage, err = used(func() error {
+		began := time.Now()
+		at := began
+		for i := range ages {
+			answered, err := command(ch, at)
+			if err != nil {
+				return fmt.Errorf("command %d: %w", i, err)
+			}
+			ages[i] = int64(answered.Sub(at))
+			at = answered
 		}
-		ages[i] = int64(answered.Sub(at))
-		at = answered
-	}
-	r := controlReport{Took: at.Sub(began)}
-	after, err := meter.Process()
+		r.Took = at.Sub(began)
+		return nil
+	})
 	if err != nil {
 		return err
 	}
 	tail := meter.NewTail(ages)
-	r.Usage, r.P50, r.P99 = after.Sub(before), tail.P50, tail.P99
+	r.P50, r.P99 = tail.P50, tail.P99
 	return errors.Join(c.Send(r), ch.Close())
 }
 
@@ -138,26 +137,25 @@ func serveControl(c *peer.Conn) error {
 		return err
 	}
 	var r controlReport
-	var before meter.Usage
 	p := make([]byte, 8)
-	for ; r.Answers < o.Warm+o.N; r.Answers++ {
-		if r.Answers == o.Warm {
-			if before, err = meter.Process(); err != nil {
+	answer := func(n int) error {
+		for range n {
+			if err := readMessage(ch, p); err != nil {
 				return err
 			}
+			if _, err := ch.Write(p); err != nil {
+				return err
+			}
+			r.Answers++
 		}
-		if err := readMessage(ch, p); err != nil {
-			return err
-		}
-		if _, err := ch.Write(p); err != nil {
-			return err
-		}
+		return nil
 	}
-	after, err := meter.Process()
-	if err != nil {
+	if err := answer(o.Warm); err != nil {
 		return err
 	}
-	r.Usage = after.Sub(before)
+	if r.Usage, err = used(func() error { return answer(o.N) }); err != nil {
+		return err
+	}
 	return errors.Join(c.Send(r), ch.Close())
 }
 

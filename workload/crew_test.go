@@ -56,6 +56,19 @@ func firstCPU(tb testing.TB) []int {
 	return allowed[:1]
 }
 
+// used runs f and returns what it has used.
+func used(f func() error) (meter.Usage, error) {
+	before, err := meter.Process()
+	if err != nil {
+		return before, err
+	}
+	if err := f(); err != nil {
+		return before, err
+	}
+	after, err := meter.Process()
+	return after.Sub(before), err
+}
+
 // reportUsage adds what n operations have cost all parties together.
 func reportUsage(b *testing.B, n int, u meter.Usage) {
 	per := func(x float64) float64 { return x / float64(n) }

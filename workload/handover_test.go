@@ -135,19 +135,13 @@ func answer(connection *os.File) error {
 // measured runs f to its end and reports how many connections it served.
 func measured(c *peer.Conn, f func() (served int, err error)) error {
 	runtime.LockOSThread()
-	before, err := meter.Process()
+	var r handReport
+	var err error
+	r.Usage, err = used(func() (err error) { r.Served, err = f(); return err })
 	if err != nil {
 		return err
 	}
-	served, err := f()
-	if err != nil {
-		return err
-	}
-	after, err := meter.Process()
-	if err != nil {
-		return err
-	}
-	return c.Send(handReport{Served: served, Usage: after.Sub(before)})
+	return c.Send(r)
 }
 
 // acceptForWorkers serves nobody itself.
@@ -241,28 +235,28 @@ func visitWorkers(c *peer.Conn) error {
 	if err := c.Recv(&o); err != nil {
 		return err
 	}
-	before, err := meter.Process()
+	connect := func() (ipcbench.Channel, error) { return dial("tcp", o.Address) }
+	var r handReport
+	var err error
+	r.Usage, err = used(func() error {
+		errs := make([]error, handClients)
+		began := time.Now()
+		var all sync.WaitGroup
+		for i := range errs {
+			share := o.N / handClients
+			if i < o.N%handClients {
+				share++
+			}
+			all.Go(func() { errs[i] = repeatConnect(connect, share) })
+		}
+		all.Wait()
+		r.Took = time.Since(began)
+		return errors.Join(errs...)
+	})
 	if err != nil {
 		return err
 	}
-	connect := func() (ipcbench.Channel, error) { return dial("tcp", o.Address) }
-	errs := make([]error, handClients)
-	began := time.Now()
-	var all sync.WaitGroup
-	for i := range errs {
-		share := o.N / handClients
-		if i < o.N%handClients {
-			share++
-		}
-		all.Go(func() { errs[i] = repeatConnect(connect, share) })
-	}
-	all.Wait()
-	took := time.Since(began)
-	after, err := meter.Process()
-	if err := errors.Join(append(errs, err)...); err != nil {
-		return err
-	}
-	return c.Send(handReport{Took: took, Usage: after.Sub(before)})
+	return c.Send(r)
 }
 
 // Without its acceptor, or its only worker, no client waits for ever.

@@ -64,19 +64,12 @@ func writeLogs(c *peer.Conn) error {
 	if err := errors.Join(c.Send(struct{}{}), c.Recv(nil)); err != nil {
 		return err
 	}
-	before, err := meter.Process()
+	var r logReport
+	usage, err := used(func() (err error) { r, err = o.write(ch); return err })
 	if err != nil {
 		return err
 	}
-	r, err := o.write(ch)
-	if err != nil {
-		return err
-	}
-	after, err := meter.Process()
-	if err != nil {
-		return err
-	}
-	r.Usage = after.Sub(before)
+	r.Usage = usage
 	return c.Send(r)
 }
 
@@ -146,20 +139,18 @@ func readLogs(c *peer.Conn) error {
 	if err := errors.Join(c.Send(struct{}{}), ready(), c.Recv(nil)); err != nil {
 		return err
 	}
-	before, err := meter.Process()
-	if err != nil {
-		return err
-	}
-	for t.open > 0 {
-		if err := read(); err != nil {
-			return fmt.Errorf("after %d records, with %d writers open: %w", t.received, t.open, err)
+	usage, err := used(func() error {
+		for t.open > 0 {
+			if err := read(); err != nil {
+				return fmt.Errorf("after %d records, with %d writers open: %w", t.received, t.open, err)
+			}
 		}
-	}
-	after, err := meter.Process()
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	return c.Send(logReport{Received: t.received, Usage: after.Sub(before)})
+	return c.Send(logReport{Received: t.received, Usage: usage})
 }
 
 // A tally checks that each writer's records come once and in order.

@@ -135,22 +135,20 @@ func incrementAll(c *peer.Conn) error {
 			r.Problem = err.Error()
 		}
 	}
-	before, err := meter.Process()
+	usage, err := used(func() error {
+		began := time.Now()
+		var all sync.WaitGroup
+		for i := range o.Clients {
+			all.Go(func() { note(o.client(i)) })
+		}
+		all.Wait()
+		r.Took = time.Since(began)
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	began := time.Now()
-	var all sync.WaitGroup
-	for i := range o.Clients {
-		all.Go(func() { note(o.client(i)) })
-	}
-	all.Wait()
-	r.Took = time.Since(began)
-	after, err := meter.Process()
-	if err != nil {
-		return err
-	}
-	r.Usage = after.Sub(before)
+	r.Usage = usage
 	return c.Send(r)
 }
 
